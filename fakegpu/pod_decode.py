@@ -114,7 +114,9 @@ def _group(wire: _Pod) -> str:
     """The PodGroup that determines the pod's utilization; an empty text if the pod itself does."""
     meta = wire.metadata
     name = (meta.annotations or {}).get(names.POD_GROUP, "")
-    if not name or utilization.said(wire.status.phase, meta.name, meta.annotations, meta.labels):
+    if not name or utilization.declared_utilization(
+        wire.status.phase, meta.name, meta.annotations, meta.labels
+    ):
         return ""
     return f"{meta.namespace}/{name}"
 

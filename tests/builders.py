@@ -47,7 +47,7 @@ API_GROUPS = {
 }
 
 #: Maps are allowed in every namespace, as in the demo.
-ANYBODY = default_pipeline(Settings(maps_allow="all"))
+ALLOW_ALL_MAPS = default_pipeline(Settings(maps_allow="all"))
 
 
 class PodFields(TypedDict, total=False):
@@ -300,7 +300,7 @@ def cut(node_name: str, *mig_placements: str) -> NodePartitions:
 
 def cluster(*objects: Pod | Node | Namespace | Avoided | NodePartitions | GpusInBackoff) -> Cluster:
     """A cluster state that has seen these objects in this order; any namespace may use maps."""
-    state = Cluster(maps_allow=ANYBODY.maps_allow)
+    state = Cluster(maps_allow=ALLOW_ALL_MAPS.maps_allow)
     for one in objects:
         match one:
             case Pod():
@@ -325,30 +325,30 @@ def best_node(
     view: View, newcomer: Pod, work: Budget | None = None, *, spread: bool = False
 ) -> NodeInfo | None:
     """The best node for a pod, packed or spread; by default without a limit of steps."""
-    pipeline = SPREADING if spread else ANYBODY
+    pipeline = SPREADING if spread else ALLOW_ALL_MAPS
     return Search(view, newcomer, pipeline, work or Budget(10**9)).best_node()
 
 
-def placed(view: View, newcomer: Pod, pipeline: Pipeline = ANYBODY) -> Placement:
+def placed(view: View, newcomer: Pod, pipeline: Pipeline = ALLOW_ALL_MAPS) -> Placement:
     """The placement of a pod that must be placeable."""
     decision = schedule_one(view, newcomer, pipeline)
     assert isinstance(decision, Placement), sentence(decision.diagnosis)
     return decision
 
 
-def refused(view: View, newcomer: Pod, pipeline: Pipeline = ANYBODY) -> Rejection:
+def refused(view: View, newcomer: Pod, pipeline: Pipeline = ALLOW_ALL_MAPS) -> Rejection:
     """The rejection of a pod that must not be placeable."""
     decision = schedule_one(view, newcomer, pipeline)
     assert isinstance(decision, Rejection), f"placed on {decision.node_name}"
     return decision
 
 
-def codes(view: View, newcomer: Pod, pipeline: Pipeline = ANYBODY) -> set[ReasonCode]:
+def codes(view: View, newcomer: Pod, pipeline: Pipeline = ALLOW_ALL_MAPS) -> set[ReasonCode]:
     """The codes with which a pod is rejected."""
     return set(refused(view, newcomer, pipeline).diagnosis.codes())
 
 
-def settle(state: Cluster, newcomer: Pod, pipeline: Pipeline = ANYBODY) -> Placement:
+def settle(state: Cluster, newcomer: Pod, pipeline: Pipeline = ALLOW_ALL_MAPS) -> Placement:
     """Place a pod and enter it into the state, as the loop does before it sends the Binding."""
     state.upsert_pod(newcomer)
     placement = placed(state, newcomer, pipeline)

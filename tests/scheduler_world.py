@@ -24,14 +24,17 @@ from scheduler.state.queue.requeue_conditions import requeue_condition
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.scheduler_state import SchedulerState
-from tests.builders import ANYBODY, as_bound, cluster
+from tests.builders import ALLOW_ALL_MAPS, as_bound, cluster
 
 
 class SchedulerWorld:
     """Cluster state, queue and reservations on a clock that a test advances."""
 
     def __init__(
-        self, *objects: Pod | Node | Namespace, pipeline: Pipeline = ANYBODY, now: float = 1000.0
+        self,
+        *objects: Pod | Node | Namespace,
+        pipeline: Pipeline = ALLOW_ALL_MAPS,
+        now: float = 1000.0,
     ) -> None:
         self.pipeline = pipeline
         self.now = now

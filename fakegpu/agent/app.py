@@ -25,7 +25,7 @@ from fakegpu.dra.gpu_devices import Gpus
 from fakegpu.dra.kubelet_plugin import DraKubeletPlugin, channels, gpus
 from fakegpu.exporter import server
 from fakegpu.exporter.metrics import Exported, host_name
-from fakegpu.exporter.prometheus_query import PrometheusQuery, asked_pods
+from fakegpu.exporter.prometheus_query import PrometheusQuery, queried_pods
 from fakegpu.node.advertised_devices import Supply, units
 from fakegpu.node.node_labels import can_be_numbered
 from fakegpu.node.runai_proc_files import pod_files
@@ -128,7 +128,7 @@ class App:
             return None
         client, node = self._client, self._node
         return PodResourcesServer(
-            Path(folder), lambda: self._topology, lambda: pod_requests.asked(client, node)
+            Path(folder), lambda: self._topology, lambda: pod_requests.fetch_requests(client, node)
         )
 
     # --- the node's topology ------------------------------------------------------------------
@@ -187,7 +187,7 @@ class App:
         while True:
             topology = self._topology
             if topology is not None:
-                await self._asking.ask(asked_pods(topology))
+                await self._asking.ask(queried_pods(topology))
             self._readings = (
                 read_all(topology, self._rng.randint, self._asking.of) if topology else ()
             )

@@ -53,7 +53,7 @@ def read(content: bytes) -> dict[ContainerKey, Request]:
     return found
 
 
-async def asked(client: Client, node: str) -> dict[ContainerKey, Request]:
+async def fetch_requests(client: Client, node: str) -> dict[ContainerKey, Request]:
     """The requests of the pods on a node; empty if they cannot be read."""
     params = {"fieldSelector": f"spec.nodeName={node}"}
     try:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from aiohttp import web
 
 from fakegpu.exporter.metrics import Exported, render
-from fakegpu.exporter.prometheus_query import PrometheusQuery, asked_pods
+from fakegpu.exporter.prometheus_query import PrometheusQuery, queried_pods
 from fakegpu.exporter.server import TEXT
 from fakegpu.node.telemetry import read_all
 from fakegpu.topology.node_topology import NodeTopology
@@ -46,7 +46,7 @@ class KwokExporter:
         topologies = tuple(self._topologies())
         if self._clock() >= self._drawn_at + self._interval_s:
             self._drawn_at, self._seed = self._clock(), self._rng.random()
-            await self._asking.ask({uid for _, one in topologies for uid in asked_pods(one)})
+            await self._asking.ask({uid for _, one in topologies for uid in queried_pods(one)})
         # Thousands of GPUs take a second, in which the lease must be renewed.
         text = await asyncio.to_thread(self._text, topologies)
         return web.Response(body=text.encode(), headers={"Content-Type": TEXT})

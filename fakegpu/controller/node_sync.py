@@ -30,7 +30,7 @@ class NodeSyncState(msgspec.Struct):
 
     memory: Memory = Memory()
     written: Written | None = None
-    said: frozenset[tuple[str, str, str]] = frozenset()
+    reported: frozenset[tuple[str, str, str]] = frozenset()
     failures: int = 0
     first_seen: float | None = None
     #: The next change of a pod's utilization script (monotonic seconds).

@@ -23,7 +23,7 @@ from fakegpu.node.device_assignment import assign
 from fakegpu.node.device_status import holders_of
 from fakegpu.node.hardware import hardware, layouts_of
 from fakegpu.node.mig import mig_manager, partitions
-from fakegpu.node.mig.partition_operator import Moment, cut_to_order
+from fakegpu.node.mig.partition_operator import Moment, create_partitions
 from fakegpu.node.pod_devices import PodUse
 from fakegpu.node.resource_slices import contents
 from fakegpu.topology.mig_config import Layouts
@@ -66,7 +66,7 @@ def plan(
         annotations=documents.node_annotations(topology, step, known.unusable),
         amounts=amounts(topology, known.allocatable) if _is_ours(node) else None,
         memory=msgspec.structs.replace(kept, topology=topology),
-        cut_answer=answer,
+        partition_status=answer,
         notes=(
             *notes(view, topology, step, known, memory),
             *refusal_notes(refused),
@@ -139,10 +139,10 @@ def assigned(record: MapFacts | None) -> dict[tuple[str, str, str], tuple[str, .
     if not text:
         return {}
     try:
-        told = _ASSIGNED.decode(text)
+        decoded = _ASSIGNED.decode(text)
     except msgspec.MsgspecError:
         return {}
-    keys = ((key.split("/"), ids) for key, ids in told.items())
+    keys = ((key.split("/"), ids) for key, ids in decoded.items())
     return {(key[0], key[1], key[2]): ids for key, ids in keys if len(key) == 3}
 
 
@@ -155,7 +155,7 @@ Outcome = tuple[mig_manager.Step, Memory, tuple[MigInstance, ...] | None]
 def partition(view: View, memory: Memory, before: NodeTopology | None, at: Moment) -> Outcome:
     """The current layout of the node's GPUs; ``before`` was written last."""
     if view.is_dynamic:
-        return _to_order(view, memory, before, at)
+        return _with_requested_partitions(view, memory, before, at)
     pool, node = view.pool, view.node
     base = _begin(pool)
     want = mig_manager.wanted(
@@ -179,16 +179,18 @@ def partition(view: View, memory: Memory, before: NodeTopology | None, at: Momen
     return step, kept, None
 
 
-def _to_order(view: View, memory: Memory, before: NodeTopology | None, at: Moment) -> Outcome:
+def _with_requested_partitions(
+    view: View, memory: Memory, before: NodeTopology | None, at: Moment
+) -> Outcome:
     """Dynamic MIG: every capable GPU is in MIG mode, and the scheduler requests its instances."""
     pool = view.pool
     empty: Layouts = tuple(None if gpu_model is None else () for gpu_model in pool.gpu_models)
     base = pool.layouts or empty
-    now_cut = _still_legal(pool, before, base)
-    done = cut_to_order(
+    current_layouts = _still_legal(pool, before, base)
+    done = create_partitions(
         view.node.name,
         pool.gpu_models,
-        tuple(empty[i] if layout is None else layout for i, layout in enumerate(now_cut)),
+        tuple(empty[i] if layout is None else layout for i, layout in enumerate(current_layouts)),
         before,
         view.mig_partitions or NodePartitions(view.node.name),
         memory.begun,

@@ -90,8 +90,8 @@ class Mark(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The documents, and other writes; ``amounts`` is None if a kubelet writes the status.
 
-    ``cut_answer`` is the new MigPartition status, if it changed. ``slices`` are the ResourceSlices
-    to publish, None if the operator does not publish them. ``zones`` is the node's
+    ``partition_status`` is the new MigPartition status, if it changed. ``slices`` are the
+    ResourceSlices to publish, None if the operator does not publish them. ``zones`` is the node's
     NodeResourceTopology, if configured.
     """
 
@@ -100,7 +100,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     annotations: dict[str, str]
     amounts: Amounts | None
     memory: Memory
-    cut_answer: tuple[MigInstance, ...] | None = None
+    partition_status: tuple[MigInstance, ...] | None = None
     notes: tuple[Note, ...] = ()
     marks: tuple[Mark, ...] = ()
     slices: tuple[Json, ...] | None = None

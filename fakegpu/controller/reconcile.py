@@ -111,9 +111,9 @@ class Reconciler:
                 continue
             self._busy.add(name)
             try:
-                await self._look(name)
+                await self._sync_node(name)
             except (ApiError, Unreachable) as error:
-                self._later(name, error)
+                self._retry_later(name, error)
             finally:
                 self._busy.discard(name)
                 # A worker that found this node busy has put it back and waits.
@@ -128,7 +128,7 @@ class Reconciler:
                 return name
         return None
 
-    def _later(self, name: str, error: ApiError | Unreachable) -> None:
+    def _retry_later(self, name: str, error: ApiError | Unreachable) -> None:
         state = self._node_states.setdefault(name, NodeSyncState())
         state.failures += 1
         state.written = None
@@ -143,7 +143,7 @@ class Reconciler:
         self._world.dirty[name] = None
         self._wake.set()
 
-    async def _look(self, name: str) -> None:
+    async def _sync_node(self, name: str) -> None:
         node = self._world.nodes.get(name)
         pool_name = self._world.pool_name(node) if node else ""
         pool = self._world.pool(pool_name) if pool_name else None
@@ -154,9 +154,9 @@ class Reconciler:
         invalid = (Note("PoolInvalid", problem),) if problem else ()
         if node is None or pool is None:
             if problem:  # the former pool is unknown, and a typo must not remove anything
-                await self._tell(node, invalid)
+                await self._report_notes(node, invalid)
             else:
-                await self._leave(name, node, pool_name)
+                await self._remove_node(name, node, pool_name)
             return
         if not self._waits_for_kwok(node, self._node_states.setdefault(name, NodeSyncState())):
             await self._keep(node, topology, pool, invalid)
@@ -184,7 +184,7 @@ class Reconciler:
         await write_news(self._writer, self._world, node, made, state)
         if node.is_kwok:
             await self._slices.show(name, node.uid, made.slices)
-        await self._tell(node, (*invalid, *made.notes))
+        await self._report_notes(node, (*invalid, *made.notes))
         await self._answer(name, made)
         state.failures = 0
         if made.memory.ready_at is not None:
@@ -194,8 +194,8 @@ class Reconciler:
 
     async def _answer(self, name: str, made: Plan) -> None:
         """Write the MigPartition status, the pods' devices and the rejections."""
-        if made.cut_answer is not None:
-            await self._writer.answer(name, made.cut_answer)
+        if made.partition_status is not None:
+            await self._writer.answer(name, made.partition_status)
         for mark in made.marks:
             await self._writer.mark(mark)
         for refusal in made.refusals:
@@ -217,14 +217,16 @@ class Reconciler:
             self._again_in(KWOK_BEGINS_S, node.name)
         return now < state.first_seen + KWOK_BEGINS_S
 
-    async def _leave(self, name: str, node: NodeFacts | None, pool_name: str) -> None:
+    async def _remove_node(self, name: str, node: NodeFacts | None, pool_name: str) -> None:
         """Clean up a node without a pool; the ConfigMap is deleted last, as the marker."""
         self._world.lost.discard(self._world.map_name(name))  # it is not written again
         state = self._node_states.pop(name, None)
         if node is not None and pool_name:
-            self._node_states[name] = NodeSyncState(said=state.said if state else frozenset())
+            self._node_states[name] = NodeSyncState(
+                reported=state.reported if state else frozenset()
+            )
             note = Note("PoolUnknown", f"there is no pool {pool_name} in the topology")
-            await self._tell(node, (note,))
+            await self._report_notes(node, (note,))
         record = self._world.map_of(name)
         if record is None or record.labels.get(names.NODE_TOPOLOGY_LABEL) != "true":
             return
@@ -237,13 +239,13 @@ class Reconciler:
             await self._writer.remove_zones(name)
         await self._writer.remove_map(record.name)
 
-    async def _tell(self, node: NodeFacts | None, notes: tuple[Note, ...]) -> None:
+    async def _report_notes(self, node: NodeFacts | None, notes: tuple[Note, ...]) -> None:
         """Send new events; an event that is not current any more may be sent again later."""
         if node is None:
             return
         state = self._node_states.setdefault(node.name, NodeSyncState())
-        said, state.said = state.said, frozenset(note.key for note in notes)
+        reported, state.reported = state.reported, frozenset(note.key for note in notes)
         for note in notes:
-            if note.key not in said:
+            if note.key not in reported:
                 log.info(note.text, node=node.name, reason=note.reason)
                 await self._writer.event(node, note)

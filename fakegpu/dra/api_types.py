@@ -74,8 +74,8 @@ def our_slice(content: bytes) -> tuple[str, SliceFacts | None]:
 def digest(spec: dict[str, Any]) -> str:
     """A digest of a slice's content without its pool's generation."""
     pool = {key: value for key, value in spec["pool"].items() if key != "generation"}
-    said = _without_times({**spec, "pool": pool})
-    content = msgspec.json.encode(said, order="sorted")
+    content_of_spec = _without_times({**spec, "pool": pool})
+    content = msgspec.json.encode(content_of_spec, order="sorted")
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 

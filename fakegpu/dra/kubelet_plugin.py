@@ -50,7 +50,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     kind: Kind
-    said: Callable[[NodeTopology | None], Sequence[dict[str, Any]]]
+    slice_contents: Callable[[NodeTopology | None], Sequence[dict[str, Any]]]
     cdi_kind: str
     cdi_folder: str
     checkpoint: str
@@ -66,14 +66,14 @@ def plugin_folder(config: Config, driver: str) -> Path:
 def gpus(config: Config, node: str, kind: Kind) -> Service:
     """The node's GPUs, from the topology."""
 
-    def said(topology: NodeTopology | None) -> Sequence[dict[str, Any]]:
+    def slice_contents(topology: NodeTopology | None) -> Sequence[dict[str, Any]]:
         if topology is None or topology.dra is UNSET:
             return ()
         return contents(node, topology)
 
     return Service(
         kind=kind,
-        said=said,
+        slice_contents=slice_contents,
         cdi_kind=GPU_CDI_KIND,
         cdi_folder=config.dra.cdi_folder,
         checkpoint="checkpoint.json",
@@ -86,7 +86,7 @@ def channels(config: Config, node: str) -> Service:
     settings = config.compute_domains
     return Service(
         kind=Channels(node, plugin_folder(config, names.DOMAIN_DRIVER)),
-        said=lambda topology: channel_contents() if topology else (),
+        slice_contents=lambda topology: channel_contents() if topology else (),
         cdi_kind=CHANNEL_CDI_KIND,
         cdi_folder=settings.cdi_folder,
         checkpoint="computedomain-checkpoint.json",
@@ -165,7 +165,7 @@ class DraKubeletPlugin:
                     node_uid=uid,
                     base=f"{self._node}-{self._driver_name}",
                 )
-                await self._publisher.publish(pool, self._service.said(self._topology))
+                await self._publisher.publish(pool, self._service.slice_contents(self._topology))
             except (ApiError, Unreachable) as error:
                 log.warning("slices not written yet", problem=str(error))
                 pause_s = RETRY_S

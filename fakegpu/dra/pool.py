@@ -47,8 +47,8 @@ def changes(pool: Pool, contents: Sequence[Json], there: Iterable[SliceFacts]) -
     }
     remove = tuple(sorted(known.keys() - wanted.keys()))
     newest = max((one.generation for one in known.values()), default=0)
-    told = {(name, newest, digest(spec)) for name, spec in wanted.items()}
-    if told <= {(one.name, one.generation, one.digest) for one in known.values()}:
+    expected = {(name, newest, digest(spec)) for name, spec in wanted.items()}
+    if expected <= {(one.name, one.generation, one.digest) for one in known.values()}:
         return Changes(remove=remove)
     write = tuple(
         (name, _body(pool, name, {**spec, "pool": {**spec["pool"], "generation": newest + 1}}))

@@ -61,7 +61,7 @@ def _value(answer: Any) -> int:
     return int(float(answer["data"]["result"][0]["value"][1]))
 
 
-def asked_pods(topology: NodeTopology) -> Iterable[str]:
+def queried_pods(topology: NodeTopology) -> Iterable[str]:
     """The uids of a node's pods that are measured by their requests."""
     for gpu in topology.gpus:
         for status in (gpu.status, *(device.status for device in gpu.instances)):

@@ -155,15 +155,15 @@ def charges(
         ]
         counts = shares(request.processors, weights)
         sizes = shares(request.memory, weights)
-        told = []
+        zone_charges = []
         for zone in range(numa.zones):
             taken, left[zone] = left[zone][: counts[zone]], left[zone][counts[zone] :]
             devices = {name: tuple(ids) for name, ids in zones.get(zone, {}).items()}
             if devices:
-                told.append(
+                zone_charges.append(
                     Charge(zone=zone, devices=devices, processors=tuple(taken), memory=sizes[zone])
                 )
-        found[key] = tuple(told)
+        found[key] = tuple(zone_charges)
     return found
 
 

@@ -69,7 +69,7 @@ def parse_fraction(text: str) -> float:
     return value if math.isfinite(value) and 0 < value <= 1 else 1.0
 
 
-def said(
+def declared_utilization(
     phase: str,
     name: str,
     annotations: Mapping[str, str] | None,

@@ -16,7 +16,7 @@ import msgspec
 from gpuctl import cluster_access
 from gpuctl.cluster_access import Access, NotReached
 from gpuctl.doctor.checks import examine
-from gpuctl.doctor.collect import Collector, Question
+from gpuctl.doctor.collect import Collector, DoctorOptions
 from gpuctl.doctor.facts import Facts
 from gpuctl.doctor.finding import Finding, Level
 from gpuctl.options import Strict, in_cluster
@@ -68,14 +68,14 @@ async def _facts(
 ) -> Facts:
     async with cluster_access.cluster(access) as client:
         await client.request("GET", "/version")  # fails early without an API server
-        question = Question(
+        options = DoctorOptions(
             access=access,
             scheduler=scheduler,
             account=account,
             webhook=webhook,
             namespace=namespace or await cluster_access.default_namespace(access),
         )
-        return await Collector(client, question).facts()
+        return await Collector(client, options).facts()
 
 
 def _show(findings: list[Finding]) -> None:

@@ -42,7 +42,7 @@ VERSION_MAX: Final = 999
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class DoctorOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the installation; the defaults are the chart's."""
 
     access: Access
@@ -55,10 +55,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 class Collector:
     """Reads the facts with one client."""
 
-    def __init__(self, client: Client, question: Question) -> None:
+    def __init__(self, client: Client, options: DoctorOptions) -> None:
         self._reader = Reader(client)
-        self._asked = question
-        self._home = question.access.lease_namespace
+        self._options = options
+        self._namespace = options.access.lease_namespace
 
     async def facts(self) -> Facts:
         """All facts, read concurrently; Unreachable only if the API server does not answer."""
@@ -69,26 +69,28 @@ class Collector:
             "leader": self._leader(),
             "kinds": self._kinds(),
             "policies": guards(self._reader),
-            "refuses_forgery": refuses_forgery(self._reader, self._asked.namespace),
+            "refuses_forgery": refuses_forgery(self._reader, self._options.namespace),
             "nodes": self._nodes(),
             "plugins": self._plugins(),
             "dra": self._dra(),
-            "webhook": registration(self._reader, self._asked.webhook),
-            "mutation": mutation(self._reader, self._asked.namespace, self._asked.scheduler),
-            "missing_rights": self._missing(rights(self._home, self._asked.access.lease_name)),
-            "missing_for_moves": self._missing(rights_of_moves(self._home)),
+            "webhook": registration(self._reader, self._options.webhook),
+            "mutation": mutation(self._reader, self._options.namespace, self._options.scheduler),
+            "missing_rights": self._missing(
+                rights(self._namespace, self._options.access.lease_name)
+            ),
+            "missing_for_moves": self._missing(rights_of_moves(self._namespace)),
             "schedulers": self._schedulers(now),
             "strangers": self._strangers(),
             "quotas": self._quotas(),
             "misnumbered": self._misnumbered(),
         }
         facts = await asyncio.gather(*map(known, fields.values()))
-        asked = self._asked
+        options = self._options
         return Facts(
             now=now,
-            scheduler=asked.scheduler,
-            account=f"{self._home}/{asked.account}",
-            namespace=self._home,
+            scheduler=options.scheduler,
+            account=f"{self._namespace}/{options.account}",
+            namespace=self._namespace,
             clocks=clocks,
             **dict(zip(fields, facts, strict=True)),
         )
@@ -103,12 +105,12 @@ class Collector:
         return whole(found["major"], VERSION_MAX) or 0, whole(minor, VERSION_MAX) or 0
 
     async def _leader(self) -> Leader | None:
-        path = f"{_LEASES}/namespaces/{self._home}/leases/{self._asked.access.lease_name}"
+        path = f"{_LEASES}/namespaces/{self._namespace}/leases/{self._options.access.lease_name}"
         lease = await or_none(self._reader.get(path, Lease))
         return api_types.leader_of(lease) if lease else None
 
     async def _schedulers(self, now: datetime) -> tuple[str, ...]:
-        name = self._asked.access.lease_name
+        name = self._options.access.lease_name
         leases = await self._reader.objects(
             f"{_LEASES}/leases", fieldSelector=f"metadata.name={name}"
         )
@@ -152,14 +154,14 @@ class Collector:
             await self._reader.names(f"{_DRA}/deviceclasses"),
         )
 
-    async def _missing(self, asked: list[Right]) -> tuple[Right, ...]:
-        allowed = await asyncio.gather(*map(self._may, asked))
-        return tuple(right for right, may in zip(asked, allowed, strict=True) if not may)
+    async def _missing(self, options: list[Right]) -> tuple[Right, ...]:
+        allowed = await asyncio.gather(*map(self._may, options))
+        return tuple(right for right, may in zip(options, allowed, strict=True) if not may)
 
     async def _may(self, right: Right) -> bool:
         wanted = {field: text for field, text in msgspec.structs.asdict(right).items() if text}
-        user = f"system:serviceaccount:{self._home}:{self._asked.account}"
-        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self._home}"]
+        user = f"system:serviceaccount:{self._namespace}:{self._options.account}"
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self._namespace}"]
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
@@ -169,7 +171,7 @@ class Collector:
         return bool(msgspec.json.decode(content)["status"]["allowed"])
 
     async def _strangers(self) -> tuple[str, ...]:
-        chosen = f"spec.schedulerName={self._asked.scheduler}"
+        chosen = f"spec.schedulerName={self._options.scheduler}"
         pods = await self._reader.objects("/api/v1/pods", fieldSelector=chosen)
         return tuple(
             f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -181,12 +183,12 @@ class Collector:
         nodes = await self._reader.get("/api/v1/nodes", Items, labelSelector=INDEX_ASSIGNED)
         if not nodes.items:
             return ()
-        chosen = f"spec.schedulerName={self._asked.scheduler}"
+        chosen = f"spec.schedulerName={self._options.scheduler}"
         pods = await self._reader.get("/api/v1/pods", Items, fieldSelector=chosen)
         events = await self._reader.get(
             "/api/v1/events", Events, fieldSelector=f"reason={LABEL_WRONG}"
         )
-        return misnumbered(nodes, pods, events.items, self._asked.scheduler)
+        return misnumbered(nodes, pods, events.items, self._options.scheduler)
 
     async def _quotas(self) -> tuple[Quota, ...]:
         quotas = await self._reader.objects("/api/v1/resourcequotas")

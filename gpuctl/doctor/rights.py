@@ -17,17 +17,17 @@ _EVERYWHERE = (
     ("events.k8s.io", "events", "create list"),
     ("gpu-scheduler.io", "devices", "assign"),
 )
-_AT_HOME = (
+_IN_NAMESPACE = (
     ("coordination.k8s.io", "leases", "create"),
     ("gpu-scheduler.io", "migpartitions", "list watch create patch"),
 )
-_OF_MOVES = (
+_OF_MIGRATIONS = (
     ("", "pods/eviction", "create"),
     ("apps", "deployments replicasets statefulsets", "get"),
     ("batch", "jobs", "get"),
     ("policy", "poddisruptionbudgets", "list"),
 )
-_OF_MOVES_AT_HOME = (
+_OF_MIGRATIONS_IN_NAMESPACE = (
     ("gpu-scheduler.io", "podmigrations", "list watch create delete"),
     ("gpu-scheduler.io", "podmigrations/status", "patch"),
 )
@@ -37,15 +37,17 @@ _LEASE = ("coordination.k8s.io", "leases", "get update")
 def rights(namespace: str, lease: str) -> list[Right]:
     """The rights of a scheduler in this namespace with a Lease of this name."""
     everywhere = [right for row in _EVERYWHERE for right in _questions(row)]
-    at_home = [right for row in _AT_HOME for right in _questions(row, namespace)]
-    return [*everywhere, *at_home, *_questions(_LEASE, namespace, lease)]
+    in_namespace = [right for row in _IN_NAMESPACE for right in _questions(row, namespace)]
+    return [*everywhere, *in_namespace, *_questions(_LEASE, namespace, lease)]
 
 
 def rights_of_moves(namespace: str) -> list[Right]:
     """The additional rights for migrations of a scheduler in this namespace."""
-    everywhere = [right for row in _OF_MOVES for right in _questions(row)]
-    at_home = [right for row in _OF_MOVES_AT_HOME for right in _questions(row, namespace)]
-    return everywhere + at_home
+    everywhere = [right for row in _OF_MIGRATIONS for right in _questions(row)]
+    in_namespace = [
+        right for row in _OF_MIGRATIONS_IN_NAMESPACE for right in _questions(row, namespace)
+    ]
+    return everywhere + in_namespace
 
 
 def _questions(row: tuple[str, str, str], namespace: str = "", name: str = "") -> list[Right]:

@@ -28,9 +28,9 @@ def gpus(product: Product, kwok_node: MakeNode) -> None:
 
 def doctor(cp: ControlPlane, namespace: str) -> tuple[int, dict[str, Any]]:
     """Exit status, and the findings by what they are about."""
-    said = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace, "-o", "json")
-    assert said.err == ""
-    return said.status, {one["about"]: one for one in json.loads(said.out)}
+    result = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace, "-o", "json")
+    assert result.err == ""
+    return result.status, {one["about"]: one for one in json.loads(result.out)}
 
 
 def bad(findings: dict[str, Any]) -> dict[str, str]:
@@ -145,14 +145,14 @@ def test_doctor_separates_missing_plugin_and_full_quota_from_health(
 def test_doctor_names_the_rights_that_a_limited_user_lacks(cp: ControlPlane) -> None:
     kubeconfig = cp.kubeconfig_for_user("no-rights")
 
-    said = gpuctl("doctor", "--kubeconfig", str(kubeconfig))
+    result = gpuctl("doctor", "--kubeconfig", str(kubeconfig))
 
-    assert said.status == 0
-    assert "WARN  nodes        not known: nodes is forbidden" in said.out
+    assert result.status == 0
+    assert "WARN  nodes        not known: nodes is forbidden" in result.out
 
 
 def test_without_an_api_server_it_says_so_in_one_line() -> None:
-    said = gpuctl("doctor", "--kubeconfig", "no-such-file")
+    result = gpuctl("doctor", "--kubeconfig", "no-such-file")
 
-    assert (said.status, said.out) == (1, "")
-    assert said.err == "gpuctl doctor: no-such-file: no such kubeconfig file\n"
+    assert (result.status, result.out) == (1, "")
+    assert result.err == "gpuctl doctor: no-such-file: no such kubeconfig file\n"

@@ -98,36 +98,36 @@ def test_reader_of_pods_and_events_gets_reason_and_next_step(
         what="the event",
     )
 
-    said = why(pending.namespace, "big", kubeconfig("reader", READ_POD, READ_EVENTS))
+    result = why(pending.namespace, "big", kubeconfig("reader", READ_POD, READ_EVENTS))
 
-    assert said.status == 2, said.err
-    assert f"{pending.namespace}/big waits" in said.out
-    assert "INSUFFICIENT  Insufficient nvidia.com/gpu (need 64; best node has 8 free)" in said.out
-    assert "TAINT         node(s) had untolerated taint {gpu: reserved}" in said.out
-    assert "tolerate the taint" in said.out
-    assert "a pod on a node was deleted or finished" in said.out
-    assert "FailedScheduling" in said.out.partition("events")[2]
-    assert "port-forward deployment/gpu-scheduler 8090:8090" in said.out
-    assert "cannot be read" not in said.out
+    assert result.status == 2, result.err
+    assert f"{pending.namespace}/big waits" in result.out
+    assert "INSUFFICIENT  Insufficient nvidia.com/gpu (need 64; best node has 8 free)" in result.out
+    assert "TAINT         node(s) had untolerated taint {gpu: reserved}" in result.out
+    assert "tolerate the taint" in result.out
+    assert "a pod on a node was deleted or finished" in result.out
+    assert "FailedScheduling" in result.out.partition("events")[2]
+    assert "port-forward deployment/gpu-scheduler 8090:8090" in result.out
+    assert "cannot be read" not in result.out
 
 
 def test_without_the_right_to_events_the_pod_still_says_why(
     pending: Watcher, kubeconfig: Kubeconfig
 ) -> None:
-    said = why(pending.namespace, "big", kubeconfig("blind", READ_POD))
+    result = why(pending.namespace, "big", kubeconfig("blind", READ_POD))
 
-    assert said.status == 2
-    assert "INSUFFICIENT" in said.out
-    assert "events cannot be read: 403 Forbidden" in said.out
+    assert result.status == 2
+    assert "INSUFFICIENT" in result.out
+    assert "events cannot be read: 403 Forbidden" in result.out
 
 
 def test_suggested_command_names_the_lease_holder(pending: Watcher, kubeconfig: Kubeconfig) -> None:
     """A user that may read the Lease but not forward gets the command for an administrator."""
     config = kubeconfig("lease", READ_POD, READ_EVENTS, elsewhere=(NAMESPACE, READ_LEASE))
 
-    said = why(pending.namespace, "big", config, "-o", "json")
+    result = why(pending.namespace, "big", config, "-o", "json")
 
-    forward, again = json.loads(said.out)["more"]
+    forward, again = json.loads(result.out)["more"]
     target = f"--namespace {NAMESPACE} port-forward pod/{socket.gethostname()} 8090:8090"
     assert forward.endswith(target)
     assert again == f"gpuctl why big -n {pending.namespace} --server http://127.0.0.1:8090"
@@ -138,14 +138,14 @@ def test_decisions_api_explains_every_node(
 ) -> None:
     config = kubeconfig("both", READ_POD, READ_EVENTS)
 
-    said = why(pending.namespace, "big", config, *server(product))
+    result = why(pending.namespace, "big", config, *server(product))
     told = json.loads(why(pending.namespace, "big", config, *server(product), "-o", "json").out)
 
-    assert said.status == 2
-    assert "why-large  NodeResourcesFit  INSUFFICIENT" in said.out
-    assert "Insufficient nvidia.com/gpu (need 64; 8 free), even when empty" in said.out
-    assert "why-small  TaintToleration   TAINT" in said.out
-    assert "in the queue for" in said.out
+    assert result.status == 2
+    assert "why-large  NodeResourcesFit  INSUFFICIENT" in result.out
+    assert "Insufficient nvidia.com/gpu (need 64; 8 free), even when empty" in result.out
+    assert "why-small  TaintToleration   TAINT" in result.out
+    assert "in the queue for" in result.out
     answer = told["answer"]
     assert answer["leads"]
     assert {one["node"] for one in answer["now"]["refusals"]} >= {"why-large", "why-small"}
@@ -173,15 +173,15 @@ def test_decision_has_one_id_everywhere(
     )
     [event] = [item for item in seen["items"] if item["reason"] == "Scheduled"]
 
-    said = why(namespace, "m-0", kubeconfig("map", READ_POD, READ_EVENTS), *server(product))
+    result = why(namespace, "m-0", kubeconfig("map", READ_POD, READ_EVENTS), *server(product))
 
-    assert said.status == 0, said.err
-    assert "is on why-map" in said.out
-    assert "devices               gpu:2,3" in said.out
-    assert "CUDA_VISIBLE_DEVICES  2,3" in said.out
+    assert result.status == 0, result.err
+    assert "is on why-map" in result.out
+    assert "devices               gpu:2,3" in result.out
+    assert "CUDA_VISIBLE_DEVICES  2,3" in result.out
     assert event["metadata"]["annotations"][DECISION] == decision
-    assert f"[decision {decision}]" in said.out
-    assert f"{decision}  1    on why-map (gpu:2,3); Binding bound" in said.out
+    assert f"[decision {decision}]" in result.out
+    assert f"{decision}  1    on why-map (gpu:2,3); Binding bound" in result.out
     [line] = [line for line in product.log("scheduler").splitlines() if "pod m-0 to" in line]
     assert f"decision={decision}" in line
 
@@ -244,18 +244,18 @@ def test_missing_pod_is_one_line_and_an_error(
     product: Product, namespace: str, kubeconfig: Kubeconfig
 ) -> None:
     assert product.is_running("scheduler")
-    said = why(namespace, "absent", kubeconfig("absent", READ_POD))
+    result = why(namespace, "absent", kubeconfig("absent", READ_POD))
 
-    assert said.status == 1
-    assert said.err == 'gpuctl why: pods "absent" not found\n'
+    assert result.status == 1
+    assert result.err == 'gpuctl why: pods "absent" not found\n'
 
 
 def test_user_without_rights_gets_a_message(namespace: str, cp: ControlPlane) -> None:
-    said = why(namespace, "big", cp.kubeconfig_for_user(f"no-rights-{namespace}"))
+    result = why(namespace, "big", cp.kubeconfig_for_user(f"no-rights-{namespace}"))
 
-    assert said.status == 1
-    assert 'cannot get resource "pods"' in said.err
-    assert said.err.count("\n") == 1
+    assert result.status == 1
+    assert 'cannot get resource "pods"' in result.err
+    assert result.err.count("\n") == 1
 
 
 def test_live_snapshot_replays_byte_for_byte(

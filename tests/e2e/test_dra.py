@@ -1,5 +1,6 @@
 """DRA on the real kubelet: claims are allocated by the real kube-scheduler, prepared by our driver,
-and seen inside of containers."""
+and seen inside of containers.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ def test_a_pod_with_the_seeds_claim_sees_its_gpu(
     cp: ControlPlane, plain: RealNode, namespace: str
 ) -> None:
     """Variables of the CDI kind ``k8s.gpu.nvidia.com/gpu``, with how it is shared; nvidia-smi, and
-    in it this GPU only; nothing is left when the pod is gone."""
+    in it this GPU only; nothing is left when the pod is gone.
+    """
     config = {
         "apiVersion": "gpu.resource.example.com/v1alpha1",
         "kind": "GpuConfig",
@@ -141,7 +143,8 @@ def test_two_pods_share_a_claim_and_a_third_gets_another_gpu(
     cp: ControlPlane, plain: RealNode, agent: DraAgent, namespace: str
 ) -> None:
     """Prepared once for both; the first pod's end takes nothing from the second; metrics carry
-    both pods on the GPU of their claim."""
+    both pods on the GPU of their claim.
+    """
     make(cp, namespace, "resourceclaims", "shared", claim_spec())
     make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec()})
     for name in ("one", "two"):
@@ -173,7 +176,8 @@ def test_prepared_claims_survive_agent_kill_and_kubelet_restart(
     cp: ControlPlane, plain: RealNode, agent: DraAgent, namespace: str
 ) -> None:
     """While no agent is there a pod waits; afterwards it runs, on the GPU that is free; the first
-    pod's claim is still known and is unprepared at its end."""
+    pod's claim is still known and is unprepared at its end.
+    """
     make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec()})
     run(cp, namespace, claiming("before", template="gpu-claim"))
     held = uuids(cp, namespace, "before")

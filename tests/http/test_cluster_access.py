@@ -88,7 +88,7 @@ async def test_forbidden_events_are_noted(api: FakeApi, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "result"),
     [
         pytest.param(failure(404, "NotFound", 'pods "a" not found'), 'pods "a" not found', id="no"),
         pytest.param(failure(403, "Forbidden", "you may not"), "you may not", id="forbidden"),
@@ -97,13 +97,13 @@ async def test_forbidden_events_are_noted(api: FakeApi, client: Client) -> None:
     ],
 )
 async def test_unreadable_pod_is_one_sentence(
-    api: FakeApi, client: Client, answer: Any, said: str
+    api: FakeApi, client: Client, answer: Any, result: str
 ) -> None:
     api.script(POD, answer)
     with pytest.raises(NotReached) as caught:
         await read_pod_facts(client, "team", "a")
 
-    assert said in str(caught.value)
+    assert result in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -155,20 +155,20 @@ async def test_the_right_to_forward_is_asked_for_before_anything_is_started(
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "result"),
     [
         pytest.param(failure(404, "", "nothing is known about a/b"), "nothing is known", id="own"),
         pytest.param(reset, "the decisions API does not answer", id="unreachable"),
         pytest.param(failure(403, "", ""), "the decisions API returned 403", id="speechless"),
     ],
 )
-async def test_decisions_api_error_is_quoted(api: FakeApi, answer: Any, said: str) -> None:
+async def test_decisions_api_error_is_quoted(api: FakeApi, answer: Any, result: str) -> None:
     api.script("GET /decisions/a/b", answer)
     async with cluster_access.server(api.url) as client:
         with pytest.raises(NotReached) as caught:
             await cluster_access.ask(client, "/decisions/a/b", {}, 5.0)
 
-    assert said in str(caught.value)
+    assert result in str(caught.value)
 
 
 @pytest.fixture
@@ -210,21 +210,21 @@ async def test_kubectl_forwards_as_long_as_it_is_needed_and_no_longer(
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "result"),
     [
         pytest.param(REFUSED, 'Error from server (NotFound): pods "x" not found', id="refused"),
         pytest.param("#!/bin/sh\nexit 0\n", "it ended", id="without-a-word"),
     ],
 )
 async def test_failed_forward_shows_the_last_kubectl_line(
-    kubectl: Any, script: str, said: str
+    kubectl: Any, script: str, result: str
 ) -> None:
     kubectl(script)
     with pytest.raises(NotReached) as caught:
         async with cluster_access.forwarded(Access(), "leader"):
             pytest.fail("nothing is forwarded")
 
-    assert str(caught.value) == f"kubectl port-forward: {said}"
+    assert str(caught.value) == f"kubectl port-forward: {result}"
 
 
 async def test_stalled_forward_times_out(kubectl: Any) -> None:

@@ -121,7 +121,8 @@ async def test_each_resource_registers_once_on_its_own_socket(
     node: Node, kubelet: MadeUpKubelet
 ) -> None:
     """v1beta1, ``fake-nvidia-gpu.sock``, and for others the resource's name; the ids are those of
-    the topology."""
+    the topology.
+    """
     found = fake(FOUR + ", resources: [{rdma/hca: 2}, {nvidia.com/mig-1g.10gb: 1}]")
     node.update(found)
     registered = [await kubelet.next_plugin() for _ in range(3)]

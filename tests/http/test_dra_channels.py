@@ -55,7 +55,8 @@ async def test_a_channel_is_a_device_file_of_its_domain(
 ) -> None:
     """The seed's ``compute-domain-dra-plugin``: ``channel-0``, kind
     ``k8s.compute-domain.nvidia.com/computedomain``, a symlink to /dev/null below ``nvcdi``, a
-    checkpoint with a checksum."""
+    checkpoint with a checksum.
+    """
     api.script(PATH, reply(claim(PARAMETERS)))
 
     answer = await preparer(client, tmp_path).prepare(Claim(namespace="team", uid="u-1", name="c"))

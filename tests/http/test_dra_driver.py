@@ -175,7 +175,8 @@ async def test_the_kubelet_finds_the_driver_by_its_registration_socket(node: Nod
 @pytest.mark.contract("S1-67")
 async def test_a_claim_becomes_a_file_with_its_variables(node: Node, api: FakeApi) -> None:
     """Device ``<claimUID>-<device>`` of ``k8s.gpu.nvidia.com/gpu``; ``GPU_DEVICE_<dev with _>``,
-    ``_SHARING_STRATEGY`` and ``_PARTITION_COUNT``; the common device has ``NODE_NAME``."""
+    ``_SHARING_STRATEGY`` and ``_PARTITION_COUNT``; the common device has ``NODE_NAME``.
+    """
     parameters = {
         "apiVersion": "gpu.resource.example.com/v1alpha1",
         "kind": "GpuConfig",
@@ -214,7 +215,8 @@ async def test_a_claim_becomes_a_file_with_its_variables(node: Node, api: FakeAp
 @pytest.mark.contract("S1-B23")
 async def test_failed_claim_affects_no_other(node: Node, api: FakeApi) -> None:
     """Other drivers' devices in a claim are theirs; each claim has its own answer, with a reason;
-    GPUs that came or failed since the start are known."""
+    GPUs that came or failed since the start are known.
+    """
     node.topology = fake("gpu: {profile: t4}", failures={1: Failure(48)})
     other = {**result("card-0"), "driver": "net.example.com"}
     bad = {"driver": DRIVER, "parameters": {"apiVersion": "v1", "kind": "GpuConfig"}}

@@ -39,16 +39,16 @@ class Scene(NamedTuple):
     """A running worker, its inbox and its election."""
 
     worker: MigrationWorker
-    heard: Heard
+    inbox: Heard
     leader: Leader
 
 
 @asynccontextmanager
 async def running(client: Client) -> AsyncIterator[Scene]:
-    heard, leader = Heard(), Leader()
-    worker = MigrationWorker(client, "own", heard, leader)
+    inbox, leader = Heard(), Leader()
+    worker = MigrationWorker(client, "own", inbox, leader)
     task = asyncio.create_task(worker.run())
-    yield Scene(worker, heard, leader)
+    yield Scene(worker, inbox, leader)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -72,7 +72,7 @@ async def test_eviction_results(
     async with running(client) as scene:
         scene.worker.send(EvictPod(TICKET))
 
-        assert await scene.heard.next() == ev.EvictionEnded(TICKET.id, result, message)
+        assert await scene.inbox.next() == ev.EvictionEnded(TICKET.id, result, message)
 
     sent = await api.next(EVICTION)
     assert sent.json["deleteOptions"]["preconditions"] == {"uid": "u-p"}
@@ -85,7 +85,7 @@ async def test_eviction_keeps_the_grace_period_and_may_name_its_version(
     api.script(EVICTION, reply({}))
     async with running(client) as scene:
         scene.worker.send(EvictPod(TICKET, version="42"))
-        await scene.heard.next()
+        await scene.inbox.next()
 
     options = (await api.next(EVICTION)).json["deleteOptions"]
     assert "gracePeriodSeconds" not in options
@@ -99,7 +99,7 @@ async def test_refused_ticket_is_reported_and_a_timeout_is_not(
     async with running(client) as scene:
         scene.worker.send(CreateMigration(TICKET))
 
-        assert await scene.heard.next() == ev.MigrationWriteFailed(
+        assert await scene.inbox.next() == ev.MigrationWriteFailed(
             TICKET.id, "spec.change is too long"
         )
     assert migration_codec.decode((await api.next(f"POST {TICKETS}")).body).id == TICKET.id
@@ -138,7 +138,7 @@ async def test_result_is_written_or_else_the_ticket_is_deleted(
         if is_deleted:
             await api.next(f"DELETE {TICKETS}/{TICKET.id}")
         scene.worker.send(EvictPod(TICKET))
-        await scene.heard.next()
+        await scene.inbox.next()
 
     assert sent.json["status"] == {
         "result": "Succeeded",
@@ -174,7 +174,7 @@ async def test_owner_chain_is_read_although_the_pod_is_gone(api: FakeApi, client
     api.script("GET /api/v1/namespaces/team/pods/web-x", failure(404))
     async with running(client) as scene:
         scene.worker.send(read_owner_for(TICKET))
-        told = await scene.heard.next()
+        told = await scene.inbox.next()
 
     assert isinstance(told, ev.OwnerRead)
     assert told.facts is not None
@@ -194,7 +194,7 @@ async def test_failed_read_is_not_a_deleted_owner(api: FakeApi, client: Client) 
     async with running(client) as scene:
         scene.worker.send(read_owner_for(TICKET))
 
-        assert await scene.heard.next() == ev.OwnerRead("u-p", TICKET.id, None)
+        assert await scene.inbox.next() == ev.OwnerRead("u-p", TICKET.id, None)
 
 
 @pytest.mark.parametrize(
@@ -218,21 +218,21 @@ async def test_former_leader_sends_nothing(
         await asyncio.sleep(0)
         scene.leader.is_leading = True
         scene.worker.send(EvictPod(TICKET))
-        await scene.heard.next()
+        await scene.inbox.next()
 
     assert [seen.path for seen in api.seen] == ["/api/v1/namespaces/team/pods/web-x/eviction"]
 
 
 async def test_full_queue_drops_repeatable_actions(api: FakeApi, client: Client) -> None:
     api.script(EVICTION, reply({}))
-    heard = Heard()
-    worker = MigrationWorker(client, "own", heard, Leader())
+    inbox = Heard()
+    worker = MigrationWorker(client, "own", inbox, Leader())
     for _ in range(WAITING_MAX + 10):
         worker.send(EvictPod(TICKET))
 
     task = asyncio.create_task(worker.run())
     for _ in range(WAITING_MAX):
-        await heard.next()
+        await inbox.next()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

@@ -34,9 +34,9 @@ class WriterWorld:
     """A running writer and its inbox."""
 
     def __init__(self, client: Client) -> None:
-        self.heard = Heard()
+        self.inbox = Heard()
         self.leader = Leader(epoch=7)
-        self.writer = PartitionWriter(client, "own", self.heard, self.leader)
+        self.writer = PartitionWriter(client, "own", self.inbox, self.leader)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ async def test_refused_partition_write_is_reported(api: FakeApi, world: WriterWo
 
     world.writer.send(RequestPartitions("n1", (ORDER,)))
 
-    assert await world.heard.next() == PartitionsWriteFailed("n1", "another term")
+    assert await world.inbox.next() == PartitionsWriteFailed("n1", "another term")
 
 
 async def test_superseded_request_is_never_sent(api: FakeApi, world: WriterWorld) -> None:

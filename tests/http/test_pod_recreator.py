@@ -24,9 +24,9 @@ class Scene:
     """A running recreator, its inbox and its election."""
 
     def __init__(self, client: Client) -> None:
-        self.heard = Heard()
+        self.inbox = Heard()
         self.leader = Leader()
-        self.recreator = PodRecreator(client, self.heard, self.leader)
+        self.recreator = PodRecreator(client, self.inbox, self.leader)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def test_the_pod_is_deleted_by_its_uid(api: FakeApi, scene: Scene) -> None
     api.script(POD, reply({}))
     scene.recreator.send(RecreatePod(WEB, 2))
 
-    assert await scene.heard.next() == PodRecreated(WEB, 2, "replaced")
+    assert await scene.inbox.next() == PodRecreated(WEB, 2, "replaced")
     [sent] = api.seen
     assert sent.json == {
         "apiVersion": "v1",
@@ -67,7 +67,7 @@ async def test_failed_deletion_is_an_event_and_is_not_repeated(
     api.script(POD, answer)
     scene.recreator.send(RecreatePod(WEB, 1))
 
-    assert await scene.heard.next() == PodRecreated(WEB, 1, result)
+    assert await scene.inbox.next() == PodRecreated(WEB, 1, result)
     assert api.count(POD) == sent
 
 
@@ -80,4 +80,4 @@ async def test_standby_deletes_nothing(api: FakeApi, scene: Scene) -> None:
     scene.leader.is_leading = True
     api.script(POD, reply({}))
     scene.recreator.send(RecreatePod(WEB, 2))
-    assert await scene.heard.next() == PodRecreated(WEB, 2, "replaced")
+    assert await scene.inbox.next() == PodRecreated(WEB, 2, "replaced")

@@ -60,11 +60,11 @@ class LookupWorld:
     """A running lookup and its inbox."""
 
     def __init__(self, client: Client) -> None:
-        self.heard = Heard()
-        self.lookup = TerminatedPodLookup(client, "gpu-scheduler", self.heard, lambda: NOW)
+        self.inbox = Heard()
+        self.lookup = TerminatedPodLookup(client, "gpu-scheduler", self.inbox, lambda: NOW)
 
     async def next(self) -> Result:
-        event: Result = await self.heard.next()
+        event: Result = await self.inbox.next()
         return event
 
 
@@ -116,7 +116,7 @@ async def test_other_endings_emit_no_event(
     world.lookup.look_up(pod("b"))
 
     assert await world.next() == PodRejected("team-b", "OutOfcpu", "no room")
-    assert world.heard.is_empty()
+    assert world.inbox.is_empty()
 
 
 @pytest.mark.contract("S3-B2")

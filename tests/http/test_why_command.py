@@ -100,10 +100,10 @@ def person(api: FakeApi, tmp_path: Path) -> User:
 async def test_the_exit_status_says_whether_it_waits(person: User, pod: Any, status: int) -> None:
     person.api.script(POD, reply(pod_json("a", **pod)))
 
-    said = await person.types("why", "a")
+    result = await person.types("why", "a")
 
-    assert said.status == status, said.err
-    assert said.out.startswith("team/a ")
+    assert result.status == status, result.err
+    assert result.out.startswith("team/a ")
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ async def test_the_exit_status_says_whether_it_waits(person: User, pod: Any, sta
 async def test_the_namespace_is_the_one_that_kubectl_would_take(
     person: User, words: tuple[str, ...], space: str
 ) -> None:
-    said = await person.types("why", "a", *words)
+    result = await person.types("why", "a", *words)
 
-    assert said.status == 1
+    assert result.status == 1
     assert person.api.seen[0].path == f"/api/v1/namespaces/{space}/pods/a"
 
 
@@ -133,43 +133,43 @@ async def test_deleted_pod_is_explained_by_a_replica_that_remembers_it(person: U
     person.api.script(POD, failure(404, "NotFound", 'pods "a" not found'))
     person.api.script(DECISIONS, told(Outcome(node="n1"), waits=False))
 
-    said = await person.types("why", "a", "-n", "team", "--server", person.api.url)
+    result = await person.types("why", "a", "-n", "team", "--server", person.api.url)
 
-    assert said.status == 0
-    assert said.out.startswith("team/a does not wait")
-    assert "on n1" in said.out
-    assert 'the pod itself cannot be read: pods "a" not found' in said.out
+    assert result.status == 0
+    assert result.out.startswith("team/a does not wait")
+    assert "on n1" in result.out
+    assert 'the pod itself cannot be read: pods "a" not found' in result.out
 
 
 async def test_unknown_pod_shows_both_answers(person: User) -> None:
     person.api.script(POD, failure(404, "NotFound", 'pods "a" not found'))
     person.api.script(DECISIONS, failure(404, "", "nothing is known about team/a"))
 
-    said = await person.types("why", "a", "-n", "team", "--server", person.api.url)
+    result = await person.types("why", "a", "-n", "team", "--server", person.api.url)
 
-    assert said.status == 1
-    assert said.err == 'gpuctl why: pods "a" not found; nothing is known about team/a\n'
+    assert result.status == 1
+    assert result.err == 'gpuctl why: pods "a" not found; nothing is known about team/a\n'
 
 
 async def test_answer_of_a_standby_is_marked(person: User) -> None:
     person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
     person.api.script(DECISIONS, told(REFUSED, waits=True, leads=False))
 
-    said = await person.types("why", "a", "--server", person.api.url)
+    result = await person.types("why", "a", "--server", person.api.url)
 
-    assert said.status == 2
-    assert "this replica is not the leader" in said.out
+    assert result.status == 2
+    assert "this replica is not the leader" in result.out
 
 
 async def test_unreachable_server_leaves_the_pod_status(person: User) -> None:
     person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
     person.api.script(DECISIONS, reply({"hello": 1}))
 
-    said = await person.types("why", "a", "--server", person.api.url)
+    result = await person.types("why", "a", "--server", person.api.url)
 
-    assert said.status == 2
-    assert "TOO_MANY_PODS" in said.out
-    assert "is no decisions API that gpuctl understands" in said.out
+    assert result.status == 2
+    assert "TOO_MANY_PODS" in result.out
+    assert "is no decisions API that gpuctl understands" in result.out
 
 
 def install_kubectl(folder: Path, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,11 +191,11 @@ async def test_leader_is_asked_through_kubectl_where_the_user_may(
     person.api.script(REVIEW, reply({"status": {"allowed": True}}, 201))
     person.api.script(DECISIONS, told(REFUSED, waits=True))
 
-    said = await person.types("why", "a", "-o", "wide")
+    result = await person.types("why", "a", "-o", "wide")
 
-    assert said.status == 2
-    assert "n1    NodeResourcesFit  TOO_MANY_PODS  Too many pods" in said.out
-    assert "more:" not in said.out
+    assert result.status == 2
+    assert "n1    NodeResourcesFit  TOO_MANY_PODS  Too many pods" in result.out
+    assert "more:" not in result.out
     assert "port-forward pod/leader-1 :8090" in (tmp_path / "words").read_text()
 
 
@@ -208,10 +208,10 @@ async def test_user_without_the_right_or_with_the_flag_starts_no_forward(
     person.api.script(LEASE, reply(HOLDER))
     person.api.script(REVIEW, reply({"status": {"allowed": bool(words)}}, 201))
 
-    said = await person.types("why", "a", *words)
+    result = await person.types("why", "a", *words)
 
-    assert said.status == 2
-    assert "port-forward pod/leader-1 8090:8090" in said.out
+    assert result.status == 2
+    assert "port-forward pod/leader-1 8090:8090" in result.out
     assert not (tmp_path / "words").exists()
 
 
@@ -220,23 +220,23 @@ async def test_json_output_has_the_same_answer(person: User, form: str) -> None:
     person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
     person.api.script(DECISIONS, told(REFUSED, waits=True))
 
-    said = await person.types("why", "a", "--server", person.api.url, "-o", form)
+    result = await person.types("why", "a", "--server", person.api.url, "-o", form)
 
-    read: Any = yaml.safe_load(said.out)
+    read: Any = yaml.safe_load(result.out)
     assert read["waits"] is True
     assert read["witness"]["reasons"][0]["code"] == "TOO_MANY_PODS"
     assert read["answer"]["now"]["refusals"][0]["node"] == "n1"
 
 
 @pytest.mark.parametrize(
-    ("lease", "allowed", "said"),
+    ("lease", "allowed", "result"),
     [
         pytest.param(failure(403, "Forbidden"), True, "names no leader", id="lease"),
         pytest.param(reply(HOLDER), False, "you may not forward to pod leader-1", id="forward"),
     ],
 )
 async def test_failed_snapshot_names_the_missing_right(
-    person: User, lease: Any, allowed: bool, said: str
+    person: User, lease: Any, allowed: bool, result: str
 ) -> None:
     person.api.script(LEASE, lease)
     person.api.script(REVIEW, reply({"status": {"allowed": allowed}}, 201))
@@ -244,7 +244,7 @@ async def test_failed_snapshot_names_the_missing_right(
     answer = await person.types("snapshot")
 
     assert (answer.status, answer.out) == (1, "")
-    assert said in answer.err
+    assert result in answer.err
     assert "gpuctl snapshot --server http://127.0.0.1:8090" in answer.err
 
 
@@ -252,8 +252,8 @@ async def test_non_snapshot_answer_is_not_written(person: User, tmp_path: Path) 
     person.api.script("GET /snapshot", reply({"kind": "Pod"}))
     file = tmp_path / "s.json"
 
-    said = await person.types("snapshot", "-o", str(file), "--server", person.api.url)
+    result = await person.types("snapshot", "-o", str(file), "--server", person.api.url)
 
-    assert said.status == 1
-    assert said.err.startswith("gpuctl snapshot: the answer: is no snapshot of gpu-scheduler")
+    assert result.status == 1
+    assert result.err.startswith("gpuctl snapshot: the answer: is no snapshot of gpu-scheduler")
     assert not file.exists()

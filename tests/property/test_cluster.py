@@ -17,7 +17,7 @@ from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
 from scheduler.state.node_info import DeviceUsage
-from tests.builders import ANYBODY, cluster, namespace, pod
+from tests.builders import ALLOW_ALL_MAPS, cluster, namespace, pod
 from tests.property.strategies import NODE_NAMES, nodes
 
 UIDS = tuple(f"u{number}" for number in range(6))
@@ -117,7 +117,7 @@ class History:
         waiting = self.pods.get(uid)
         if waiting is None or not waiting.waits_for("gpu-scheduler") or uid in self.state.assumed:
             return []
-        decision = schedule_one(self.state, waiting, ANYBODY)
+        decision = schedule_one(self.state, waiting, ALLOW_ALL_MAPS)
         if isinstance(decision, Placement):
             given_to = Assumption(decision.node_name, decision.devices, decision.index)
             self.state.assume(waiting, given_to)
@@ -158,7 +158,7 @@ def picture(state: Cluster) -> dict[str, Any]:
             }
             for one in state.pods.values()
         },
-        "decisions": [schedule_one(state, probe, ANYBODY) for probe in PROBES],
+        "decisions": [schedule_one(state, probe, ALLOW_ALL_MAPS) for probe in PROBES],
     }
 
 

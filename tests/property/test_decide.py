@@ -16,11 +16,11 @@ from scheduler.model.reason import sentence
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.node_info import over_committed
-from tests.builders import ANYBODY, GPU, as_bound, cluster, node
+from tests.builders import ALLOW_ALL_MAPS, GPU, as_bound, cluster, node
 from tests.property.strategies import NODE_NAMES, crowds, nodes, open_nodes, several, strangers
 
 PROFILES = st.sampled_from(
-    [ANYBODY, default_pipeline(Settings(placement="spread", maps_allow="all"))]
+    [ALLOW_ALL_MAPS, default_pipeline(Settings(placement="spread", maps_allow="all"))]
 )
 node_lists = st.integers(1, 4).flatmap(
     lambda n: st.tuples(*(nodes(name) for name in NODE_NAMES[:n])).map(list)
@@ -79,7 +79,7 @@ def test_contended_devices_are_never_taken_from_another_workload(
 ) -> None:
     """Checked without the product's own idea of sharing: by owner, or by text within a tenant."""
     state = cluster(*offered)
-    run(state, pods, ANYBODY, ends)
+    run(state, pods, ALLOW_ALL_MAPS, ends)
 
     for node_info in state.candidates():
         takers: dict[int, set[object]] = {}

@@ -19,7 +19,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Diagnosis
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.index import filter_cache as verdicts_module
-from tests.builders import ANYBODY
+from tests.builders import ALLOW_ALL_MAPS
 from tests.property.strategies import NODE_NAMES, nodes, strangers, wanted
 
 STEPS = st.lists(
@@ -43,9 +43,9 @@ def ask_twice(view: View, pod: Pod) -> None:
     What is remembered does not count: with any number of steps they are the same as well.
     """
     for most in (2, 5, 10, 20):
-        few = msgspec.structs.replace(ANYBODY, decision_steps_max=most)
+        few = msgspec.structs.replace(ALLOW_ALL_MAPS, decision_steps_max=most)
         assert schedule_one(view, pod, few) == schedule_one(view, pod, few)
-    first, second = schedule_one(view, pod, ANYBODY), schedule_one(view, pod, ANYBODY)
+    first, second = schedule_one(view, pod, ALLOW_ALL_MAPS), schedule_one(view, pod, ALLOW_ALL_MAPS)
     assert first == second
     if not isinstance(first, Rejection) or not isinstance(second, Rejection):
         return
@@ -59,7 +59,7 @@ def ask_twice(view: View, pod: Pod) -> None:
         )
         assert diagnosis.summary == again.summary
     if pod.map_text is None and first.diagnosis.general is None:
-        found, rejected = best_fit.scan(view.candidates(), pod, Budget(10**9), ANYBODY)
+        found, rejected = best_fit.scan(view.candidates(), pod, Budget(10**9), ALLOW_ALL_MAPS)
         assert found is None
         assert list(first.diagnosis.nodes.items()) == list(rejected.items())
         assert first.diagnosis.total == len(rejected)
@@ -93,7 +93,7 @@ def newcomer(cluster: Cluster, pod: Pod) -> None:
     overlay = WhatIfView(cluster)
     overlay.place(twin(pod, "tried"), "n1", Devices())
     ask_twice(overlay, pod)
-    decision = schedule_one(cluster, pod, ANYBODY)
+    decision = schedule_one(cluster, pod, ALLOW_ALL_MAPS)
     if not isinstance(decision, Rejection):
         cluster.assume(pod, Assumption(decision.node_name, decision.devices, decision.index))
 
@@ -137,7 +137,8 @@ def test_pods_of_one_class_get_one_answer(one: Pod, other: Pod, offered: list[No
     for node in offered:
         cluster.upsert_node(node)
     answers = [
-        best_fit.scan(cluster.candidates(), pod, Budget(10**9), ANYBODY)[1] for pod in (one, other)
+        best_fit.scan(cluster.candidates(), pod, Budget(10**9), ALLOW_ALL_MAPS)[1]
+        for pod in (one, other)
     ]
 
     assert one.equivalence_class != other.equivalence_class or answers[0] == answers[1]

@@ -19,7 +19,7 @@ from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.index import label_keys
 from scheduler.state.index import node_index as index_module
 from scheduler.state.index.node_index import NodeIndex
-from tests.builders import ANYBODY, SPREADING, best_node
+from tests.builders import ALLOW_ALL_MAPS, SPREADING, best_node
 
 NAMES = tuple(f"n{number}" for number in range(6))
 PROFILES = ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb")
@@ -122,7 +122,7 @@ def agree(cluster: Cluster | WhatIfView, pod: Pod) -> str | None:
     for spread in (False, True):
         found = best_node(cluster, pod, spread=spread)
         scanned, _ = best_fit.scan(
-            cluster.candidates(), pod, Budget(10**9), SPREADING if spread else ANYBODY
+            cluster.candidates(), pod, Budget(10**9), SPREADING if spread else ALLOW_ALL_MAPS
         )
         assert (found and found.node) == (scanned and scanned.node), f"spread={spread}"
         found_names.append(found.node.name if found and found.node else None)

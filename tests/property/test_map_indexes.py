@@ -18,7 +18,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_index import SOURCES, IndexRule
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.node_info import over_committed
-from tests.builders import ANYBODY, as_bound, cluster, node, pod
+from tests.builders import ALLOW_ALL_MAPS, as_bound, cluster, node, pod
 
 #: Pods of all of these want the same few devices.
 TEXTS = ("0=n0:0\n1=n0:1\n2=n1:0", "0=n0:0\n1=n1:0\n2=n1:1", "0=n1:1\n1=gone:0\n2=n0:0\n3=n0:0")
@@ -84,7 +84,7 @@ def test_device_has_one_owner_and_index_one_pod(
     state = cluster(node("n0", cordoned=cordoned), node("n1"))
     for number, one in enumerate(pods):
         state.upsert_pod(one)
-        decision = schedule_one(state, one, ANYBODY)
+        decision = schedule_one(state, one, ALLOW_ALL_MAPS)
         if not isinstance(decision, Placement):
             continue
         assert decision.node_name == "n1" or not cordoned
@@ -183,7 +183,7 @@ def test_numbered_pods_get_their_lines_and_others_all_free_ones(
     assert [index for index in taken if index is not None] == sorted(usable)
 
 
-def _settled(state: Cluster, one: Pod, pipeline: Pipeline = ANYBODY) -> int | None:
+def _settled(state: Cluster, one: Pod, pipeline: Pipeline = ALLOW_ALL_MAPS) -> int | None:
     state.upsert_pod(one)
     decision = schedule_one(state, one, pipeline)
     if not isinstance(decision, Placement):

@@ -13,7 +13,7 @@ from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.queue.scheduling_queue import BACKOFF_MAX_S
-from tests.builders import ANYBODY, dynamic, node, pod
+from tests.builders import ALLOW_ALL_MAPS, dynamic, node, pod
 from tests.property.strategies import MIG_LABELS, nodes, wanted
 from tests.scheduler_world import SchedulerWorld
 
@@ -110,7 +110,9 @@ def test_sleeping_pods_would_still_be_refused(events: list[ev.Event], pauses: li
     world.let_pauses_end()
 
     for entry in world.queue.entries():
-        assert isinstance(schedule_one(world.cluster, entry.pod, ANYBODY), Rejection), entry.pod.key
+        assert isinstance(schedule_one(world.cluster, entry.pod, ALLOW_ALL_MAPS), Rejection), (
+            entry.pod.key
+        )
 
 
 @settings(max_examples=settings().max_examples // 2)

@@ -11,7 +11,7 @@ from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Assumption
-from tests.builders import ANYBODY, as_bound, node, pod
+from tests.builders import ALLOW_ALL_MAPS, as_bound, node, pod
 from tests.unit.decide.admission.admission_world import World
 
 TIERS = ("2g.20gb", "1g.10gb")
@@ -63,7 +63,7 @@ class Admissions(RuleBasedStateMachine):
     def place(self, data: st.DataObject, assume: bool) -> None:
         """Bound by us, confirmed at once or later; the reservation guarantees nothing here."""
         shown = self.pending[data.draw(st.sampled_from(sorted(self.pending)))]
-        decision = schedule_one(self.world.cluster, shown, ANYBODY)
+        decision = schedule_one(self.world.cluster, shown, ALLOW_ALL_MAPS)
         if not isinstance(decision, Placement):
             return
         del self.pending[shown.uid]

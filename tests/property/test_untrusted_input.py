@@ -40,7 +40,7 @@ from scheduler.state.migration.tickets import OpenMigrations
 from scheduler.state.node_info import over_committed
 from scheduler.state.reservations import Reservations
 from scheduler.watch.decode import objects, quotas
-from tests.builders import ANYBODY, Json, container, pod_json
+from tests.builders import ALLOW_ALL_MAPS, Json, container, pod_json
 from webhook.mutate.pod_mutation import Config, PodMutation, Request
 
 DIGITS: Final = "9" * 5_000
@@ -85,7 +85,7 @@ def _keys() -> tuple[str, ...]:
 KEYS: Final = _keys()
 #: None of ours is a resource; any other may be one.
 RESOURCES: Final = tuple(key for key in KEYS if not key.startswith(well_known.PREFIX))
-RULES: Final = Rules(pipeline=ANYBODY, ladders=(parse_ladder("2g.20gb->1g.20gb->1g.10gb"),))
+RULES: Final = Rules(pipeline=ALLOW_ALL_MAPS, ladders=(parse_ladder("2g.20gb->1g.20gb->1g.10gb"),))
 MIG: Final = well_known.mig_resource("2g.20gb")
 A100: Final = "NVIDIA-A100-SXM4-80GB"
 #: One node of each kind: what is said to one of them is said to all.
@@ -191,12 +191,12 @@ class Home:
     def _decided(self, pod: Pod) -> None:
         if pod.node_name:
             return
-        decision = schedule_one(self.cluster, pod, ANYBODY)
+        decision = schedule_one(self.cluster, pod, ALLOW_ALL_MAPS)
         explain(decision)
         if isinstance(decision, Placement):
             cuda_env.environment(pod, decision.devices)
-        plan_batch(self.cluster, [pod, pod], ANYBODY)
-        condition_at_node(self.cluster, ANYBODY, pod, "dynamic")
+        plan_batch(self.cluster, [pod, pod], ALLOW_ALL_MAPS)
+        condition_at_node(self.cluster, ALLOW_ALL_MAPS, pod, "dynamic")
 
     def _moved(self, pod: Pod) -> None:
         self.history.recall(pod)
@@ -206,14 +206,14 @@ class Home:
         match_of(pod)
         with_original_request(pod)
         restore.group_key(pod)
-        restore.restorable(self.cluster, self.reservations, (), pod, ANYBODY)
+        restore.restorable(self.cluster, self.reservations, (), pod, ALLOW_ALL_MAPS)
         try:
             terms, _ = policy_of(
                 self.cluster, rescue.as_recreated(pod), RULES.ladders, (), frozenset()
             )
         except PolicyError:
             return
-        rescue.rescuable(self.cluster, self.reservations, (), pod, terms, ANYBODY)
+        rescue.rescuable(self.cluster, self.reservations, (), pod, terms, ALLOW_ALL_MAPS)
 
     def _admitted(self, body: Json, pod: Pod, scope: Scope) -> None:
         admission = admit(self.cluster, self.reservations, (), pod, scope, RULES)

@@ -81,7 +81,7 @@ def wanted(annotation: str, label: str, pool: Pool) -> Wanted | None:
 
 def step(
     want: Wanted,
-    now_cut: Layouts,
+    current_layouts: Layouts,
     applied: Applied,
     in_use: NodeTopology | None,
     *,
@@ -92,27 +92,29 @@ def step(
 ) -> Step:
     """The current state; ``ready_at`` is that of the last step of the same configuration."""
     if want.problem:
-        return Step(layouts=now_cut, state="failed", note=f"refused: {want.problem}")
+        return Step(layouts=current_layouts, state="failed", note=f"refused: {want.problem}")
     if applied.fingerprint == want.fingerprint:
-        layouts = want.layouts if applied.state == "success" else now_cut
+        layouts = want.layouts if applied.state == "success" else current_layouts
         return Step(layouts=layouts, state=applied.state, applied=applied)
-    if busy := _busy(now_cut, want.layouts, in_use):
-        return Step(layouts=now_cut, state="failed", note=f"refused: {busy}")
+    if busy := _busy(current_layouts, want.layouts, in_use):
+        return Step(layouts=current_layouts, state="failed", note=f"refused: {busy}")
     if ready_at is None:
         ready_at = now + latency_s
     if now < ready_at:
-        return Step(layouts=now_cut, state="pending", ready_at=ready_at)
+        return Step(layouts=current_layouts, state="pending", ready_at=ready_at)
     if fails:
         failed = Applied(want.fingerprint, "failed")
-        return Step(layouts=now_cut, state="failed", applied=failed, note="failed, as configured")
+        return Step(
+            layouts=current_layouts, state="failed", applied=failed, note="failed, as configured"
+        )
     done = Applied(want.fingerprint, "success")
     return Step(layouts=want.layouts, state="success", applied=done)
 
 
-def _busy(now_cut: Layouts, then: Layouts, topology: NodeTopology | None) -> str:
+def _busy(current_layouts: Layouts, then: Layouts, topology: NodeTopology | None) -> str:
     """Holders of GPUs that would be repartitioned; an empty text if there are none."""
     for index, gpu in enumerate(topology.gpus if topology else ()):
-        before = now_cut[index] if index < len(now_cut) else None
+        before = current_layouts[index] if index < len(current_layouts) else None
         after = then[index] if index < len(then) else None
         holders = holders_of(gpu)
         if before != after and holders:

@@ -41,7 +41,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     broken: frozenset[int] = frozenset()
 
 
-class Cutting(msgspec.Struct, frozen=True):
+class PartitionResult(msgspec.Struct, frozen=True):
     """The existing instances, the status to write, and the running creations."""
 
     layouts: Layouts
@@ -132,7 +132,7 @@ def _slot(mig_placement: MigPlacement) -> mig_layout.Slot:
     return mig_layout.canonical(mig_placement.profile), mig_placement.start
 
 
-def cut_to_order(
+def create_partitions(
     node: str,
     gpu_models: tuple[mig_layout.GpuModel | None, ...],
     layouts: Layouts,
@@ -140,7 +140,7 @@ def cut_to_order(
     mig_partitions: NodePartitions,
     begun: Begun,
     at: Moment,
-) -> Cutting:
+) -> PartitionResult:
     """Process the requests at this time."""
     there = _Node(
         node,
@@ -169,7 +169,7 @@ def cut_to_order(
         for profile, start in layout:
             mig_placement = MigPlacement(gpu, start, profile)
             answers[mig_placement] = there.instance(mig_placement, deadlines.get(mig_placement, ""))
-    return Cutting(
+    return PartitionResult(
         tuple(there.layouts),
         tuple(answers[mig_placement] for mig_placement in sorted(answers)),
         going,

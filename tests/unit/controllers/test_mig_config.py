@@ -24,7 +24,7 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.effects import Effects
 from scheduler.state.event import ClusterEvent
 from scheduler.watch.inbox import Inbox
-from tests.builders import ANYBODY, cluster, codes, dynamic, node, pod
+from tests.builders import ALLOW_ALL_MAPS, cluster, codes, dynamic, node, pod
 from tests.scheduler_world import SchedulerWorld
 from tests.unit.loop.loop_world import Leader
 
@@ -49,7 +49,7 @@ def wants_2g(name: str = "a", count: int = 1, **fields: Any) -> Pod:
 
 def candidate(state: Cluster, newcomer: Pod) -> MigConfigChange | None:
     """The repartition that one pod alone would cause."""
-    return config_change.candidate(config_change.idle_nodes(state), newcomer, ANYBODY)
+    return config_change.candidate(config_change.idle_nodes(state), newcomer, ALLOW_ALL_MAPS)
 
 
 @pytest.mark.contract("S3-18")
@@ -129,7 +129,7 @@ class Stage(SchedulerWorld):
             self.state,
             NodeAvoidance(self.cluster, metrics, gate),
             lambda: self.now,
-            ANYBODY,
+            ALLOW_ALL_MAPS,
         )
         self.park(wants_2g())
 
@@ -190,7 +190,7 @@ def test_a_label_that_never_appears_frees_the_node_again() -> None:
 
     stage.tick(1)
 
-    assert not isinstance(schedule_one(stage.cluster, pod("b", gpus=1), ANYBODY), Rejection)
+    assert not isinstance(schedule_one(stage.cluster, pod("b", gpus=1), ALLOW_ALL_MAPS), Rejection)
 
 
 def test_label_request_of_a_former_leader_times_out() -> None:

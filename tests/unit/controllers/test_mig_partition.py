@@ -34,7 +34,7 @@ from scheduler.state.cache.cluster import Assumption
 from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.fold import fold
 from scheduler.watch.inbox import Inbox
-from tests.builders import ANYBODY, cluster, codes, dynamic, pod
+from tests.builders import ALLOW_ALL_MAPS, cluster, codes, dynamic, pod
 from tests.unit.loop.loop_world import Leader
 
 WALL = 1_800_000_000.0
@@ -87,7 +87,7 @@ class Stage:
     def begin(self, newcomer: Pod) -> Effects:
         """Decide, assume and ask, as the loop does."""
         self.cluster.upsert_pod(newcomer)
-        decision = schedule_one(self.cluster, newcomer, ANYBODY)
+        decision = schedule_one(self.cluster, newcomer, ALLOW_ALL_MAPS)
         assert isinstance(decision, PendingPlacement)
         self.cluster.assume(newcomer, Assumption(decision.node_name, decision.devices))
         return self._heard(self.carving.begin(decision, self.now))

@@ -12,7 +12,7 @@ from scheduler.framework.decision import PendingPlacement, Placement
 from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Assumption, Cluster
-from tests.builders import ANYBODY, cluster, dynamic, node, pod
+from tests.builders import ALLOW_ALL_MAPS, cluster, dynamic, node, pod
 
 
 def batch(*profiles: str, **fields: Any) -> list[Pod]:
@@ -24,7 +24,7 @@ def batch(*profiles: str, **fields: Any) -> list[Pod]:
 def one_by_one(state: Cluster, pods: list[Pod]) -> list[bool]:
     placed = []
     for one in pods:
-        decision = schedule_one(state, one, ANYBODY)
+        decision = schedule_one(state, one, ALLOW_ALL_MAPS)
         placed.append(isinstance(decision, Placement))
         if isinstance(decision, Placement):
             state.assume(one, Assumption(decision.node_name, decision.devices))
@@ -35,7 +35,7 @@ def test_a_batch_that_only_fits_as_a_whole_is_placed_as_a_whole() -> None:
     pods = batch("2g.20gb", "2g.20gb", "3g.40gb")
     assert one_by_one(cluster(dynamic()), pods) == [True, True, False]
 
-    placements = plan_batch(cluster(dynamic()), pods, ANYBODY)
+    placements = plan_batch(cluster(dynamic()), pods, ALLOW_ALL_MAPS)
 
     assert [
         str(one.devices.mig_placements[0])
@@ -58,7 +58,7 @@ def test_joint_placements_are_found_among_full_nodes() -> None:
             Assumption(name, Devices(mig_placements=mig_placements)),
         )
 
-    placements = plan_batch(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
+    placements = plan_batch(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ALLOW_ALL_MAPS)
 
     assert [one.node_name for one in placements or ()] == ["left"] * 3
 
@@ -90,11 +90,11 @@ def test_joint_placements_are_found_among_full_nodes() -> None:
     ],
 )
 def test_otherwise_pods_are_placed_in_queue_order(pods: list[Pod], state: Cluster) -> None:
-    assert plan_batch(state, pods, ANYBODY) is None
+    assert plan_batch(state, pods, ALLOW_ALL_MAPS) is None
 
 
 def test_joint_search_changes_no_state() -> None:
     state = cluster(dynamic())
-    plan_batch(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
+    plan_batch(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ALLOW_ALL_MAPS)
 
     assert state.nodes.node_info["n1"].pods == {}

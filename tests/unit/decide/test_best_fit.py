@@ -16,7 +16,7 @@ from scheduler.model.reason import sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from scheduler.plugins.node_resources_fit import leftover
 from tests.builders import (
-    ANYBODY,
+    ALLOW_ALL_MAPS,
     PodFields,
     as_bound,
     cluster,
@@ -367,7 +367,7 @@ def test_score_by_leftover_gpus(asking: Pod, left: tuple[int, ...]) -> None:
     ],
 )
 def test_soft_preferences(at: Node, fields: PodFields, dislike: int) -> None:
-    assert ANYBODY.soft_penalty(pod(**fields), at) == dislike
+    assert ALLOW_ALL_MAPS.soft_penalty(pod(**fields), at) == dislike
 
 
 def test_what_if_view_leaves_the_cluster_unchanged() -> None:

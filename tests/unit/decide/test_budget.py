@@ -27,7 +27,7 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, restore, take
-from tests.builders import ANYBODY, best_node, cluster, codes, dynamic, node, pod
+from tests.builders import ALLOW_ALL_MAPS, best_node, cluster, codes, dynamic, node, pod
 from tests.unit.decide.admission.admission_world import World, wants_2g
 
 NODES = 104
@@ -71,7 +71,7 @@ def machines(count: int = NODES) -> Cluster:
 def spent(state: Cluster, one: Pod) -> int:
     """The steps of one decision."""
     work = Budget(DECISION_STEPS_MAX)
-    schedule_one(state, one, ANYBODY, work)
+    schedule_one(state, one, ALLOW_ALL_MAPS, work)
     return work.spent
 
 
@@ -97,7 +97,7 @@ def test_forty_complex_pods_add_no_steps_to_another_decision() -> None:
 def test_complex_pod_leaves_nothing_in_the_caches() -> None:
     state = machines()
     for number in range(OFTEN):
-        schedule_one(state, complex_pod(number), ANYBODY)
+        schedule_one(state, complex_pod(number), ALLOW_ALL_MAPS)
 
     assert len(state.filter_results) == 0
 
@@ -105,8 +105,10 @@ def test_complex_pod_leaves_nothing_in_the_caches() -> None:
 def test_a_change_of_a_node_is_compared_with_no_complex_pod() -> None:
     """It is requeued, and tried after its backoff."""
     state = machines(1)
-    assert condition_at_node(state, ANYBODY, pod("p", selector={"zone": "b"}), "n0") is not None
-    assert condition_at_node(state, ANYBODY, scanned_pod(), "n0") is None
+    assert (
+        condition_at_node(state, ALLOW_ALL_MAPS, pod("p", selector={"zone": "b"}), "n0") is not None
+    )
+    assert condition_at_node(state, ALLOW_ALL_MAPS, scanned_pod(), "n0") is None
 
 
 def test_an_admission_looks_for_no_room_for_complex_pods() -> None:
@@ -120,7 +122,7 @@ def test_an_admission_looks_for_no_room_for_complex_pods() -> None:
 
     newcomer = wants_2g()
     options = [Candidate(pod=newcomer)]
-    found = choose_tier(state, newcomer, options, reservations.holders(0), [], ANYBODY, work)
+    found = choose_tier(state, newcomer, options, reservations.holders(0), [], ALLOW_ALL_MAPS, work)
 
     assert isinstance(found, TierGranted)
     assert work.spent < 1000
@@ -130,7 +132,7 @@ def test_an_admission_looks_for_no_room_for_complex_pods() -> None:
 
 
 def test_pod_over_the_step_budget_waits_with_count_and_advice() -> None:
-    rejection = schedule_one(machines(), scanned_pod(), ANYBODY)
+    rejection = schedule_one(machines(), scanned_pod(), ALLOW_ALL_MAPS)
 
     assert isinstance(rejection, Rejection)
     assert rejection.diagnosis.codes() == {REASON_CODES["TOO_COMPLEX"]}
@@ -143,7 +145,7 @@ def test_pod_over_the_step_budget_waits_with_count_and_advice() -> None:
 
 
 def test_node_found_within_the_budget_is_taken_without_a_diagnosis() -> None:
-    few = msgspec.structs.replace(ANYBODY, decision_steps_max=20)
+    few = msgspec.structs.replace(ALLOW_ALL_MAPS, decision_steps_max=20)
     state = cluster(*(node(f"n{n}", gpus=1) for n in range(50)))
 
     assert isinstance(schedule_one(state, pod(gpus=1), few), Placement)
@@ -151,7 +153,7 @@ def test_node_found_within_the_budget_is_taken_without_a_diagnosis() -> None:
 
 
 def test_a_mapped_pod_is_compared_with_one_node_and_counts_too() -> None:
-    few = msgspec.structs.replace(ANYBODY, decision_steps_max=10)
+    few = msgspec.structs.replace(ALLOW_ALL_MAPS, decision_steps_max=10)
     state = machines()
 
     assert codes(state, pod("w-0", map="0=n1:0", **terms(5)), few) == {REASON_CODES["TOO_COMPLEX"]}
@@ -200,7 +202,7 @@ def test_refusal_is_explained_for_ten_thousand_nodes(fields: Any) -> None:
     state = machines()
     work = Budget(DECISION_STEPS_MAX)
 
-    rejection = schedule_one(state, pod("p", **fields), ANYBODY, work)
+    rejection = schedule_one(state, pod("p", **fields), ALLOW_ALL_MAPS, work)
 
     assert isinstance(rejection, Rejection)
     assert len(rejection.diagnosis.nodes) == NODES
@@ -232,7 +234,7 @@ def test_many_slices_in_one_pod_are_decided_within_the_steps(
     state = cluster(*(dynamic(f"d{n}", gpus=8) for n in range(20)))
     work = Budget(DECISION_STEPS_MAX)
 
-    decision = schedule_one(state, pod("p", mig=mig), ANYBODY, work)
+    decision = schedule_one(state, pod("p", mig=mig), ALLOW_ALL_MAPS, work)
 
     assert isinstance(decision, Placement) is fits
     assert work.spent < DECISION_STEPS_MAX
@@ -250,13 +252,13 @@ def test_request_beyond_every_node_is_not_searched() -> None:
 @pytest.mark.parametrize("most", [1, 10, 100, 1000, 10_000, DECISION_STEPS_MAX])
 def test_decision_over_the_budget_is_reproducible(most: int) -> None:
     """From a snapshot, and after other decisions were made and are remembered."""
-    profile = msgspec.structs.replace(ANYBODY, decision_steps_max=most)
+    profile = msgspec.structs.replace(ALLOW_ALL_MAPS, decision_steps_max=most)
     state, queue = machines(), SchedulingQueue()
     pods = [scanned_pod(), complex_pod(1), scanned_pod(3), pod("p", gpus=8), pod("q", gpus=1)]
     for one in (*pods, *pods):
         state.upsert_pod(one)
         queue.add(one, 1.0)
-        schedule_one(state, one, ANYBODY)
+        schedule_one(state, one, ALLOW_ALL_MAPS)
     written = msgspec.json.encode(take(state, queue, Reservations(), 1, 2.0))
     again = restore(msgspec.json.decode(written, type=ClusterSnapshot))
 

@@ -12,7 +12,7 @@ from scheduler.framework.settings import Settings
 from scheduler.model.node import Node
 from scheduler.model.reason import ReasonCode, sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
-from tests.builders import ANYBODY, GPU, PodFields, cluster, node, placed, pod, refused
+from tests.builders import ALLOW_ALL_MAPS, GPU, PodFields, cluster, node, placed, pod, refused
 from tests.unit.decide.test_reason_codes import DECIDED, EXAMPLES, PIPELINES
 
 
@@ -21,7 +21,7 @@ def test_every_code_is_parsed_from_its_sentence_with_advice(code: ReasonCode) ->
     """The condition alone contains the next step."""
     objects, fields = EXAMPLES[code]
     name = "solo" if code is REASON_CODES["INDEX_UNKNOWN"] else "w-0"
-    pipeline = PIPELINES.get(code, ANYBODY)
+    pipeline = PIPELINES.get(code, ALLOW_ALL_MAPS)
     diagnosis = refused(cluster(*objects), pod(name, **fields), pipeline).diagnosis
 
     told = parts(sentence(diagnosis))
@@ -215,7 +215,7 @@ def test_the_winner_and_the_runner_up(
 ) -> None:
     world = cluster(*nodes)
 
-    assert rank(world, placed(world, pod(**fields)), ANYBODY) == expected
+    assert rank(world, placed(world, pod(**fields)), ALLOW_ALL_MAPS) == expected
 
 
 def test_when_spreading_the_emptiest_node_wins() -> None:
@@ -232,4 +232,4 @@ def test_when_spreading_the_emptiest_node_wins() -> None:
 def test_mapped_pod_has_no_runner_up() -> None:
     world = cluster(node(gpus=2), node("b", gpus=2))
 
-    assert rank(world, placed(world, pod("w-0", map="0=n1:0")), ANYBODY) is None
+    assert rank(world, placed(world, pod("w-0", map="0=n1:0")), ALLOW_ALL_MAPS) is None

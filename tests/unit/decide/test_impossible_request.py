@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.decide.rejection_message import parts
 from scheduler.model.reason import IMPOSSIBLE, sentence
-from tests.builders import ANYBODY, GPU, cluster, dynamic, node, pod, refused
+from tests.builders import ALLOW_ALL_MAPS, GPU, cluster, dynamic, node, pod, refused
 
 A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "1"}
 T4 = {"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/mig.capable": "false"}
@@ -100,7 +100,7 @@ def test_possible_request_is_not_reported_as_impossible(objects: list[Any], fiel
 
 def test_a_map_names_the_only_node_that_counts() -> None:
     world = cluster(node("n1", cpu="8"), node("n2", cpu="64"))
-    found = refused(world, pod("w-0", map="0=n1:0", requests={"cpu": "16"}), ANYBODY)
+    found = refused(world, pod("w-0", map="0=n1:0", requests={"cpu": "16"}), ALLOW_ALL_MAPS)
 
     assert sentence(found.diagnosis).endswith(f"{IMPOSSIBLE}requests 16 cpu and node n1 has 8.")
     assert found.diagnosis.condition_reason(is_mapped=True) == "WaitingForMappedNode"

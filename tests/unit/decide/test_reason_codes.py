@@ -11,7 +11,7 @@ from scheduler.model.reason import ReasonCode
 from scheduler.plugins import REASON_CODES, default_pipeline
 from scheduler.state.snapshot import Avoided, GpusInBackoff
 from tests.builders import (
-    ANYBODY,
+    ALLOW_ALL_MAPS,
     GPU,
     PodFields,
     cluster,
@@ -132,6 +132,6 @@ DECIDED = [code for code in REASON_CODES.values() if code is not REASON_CODES["I
 def test_every_reason_code_is_produced_by_a_minimal_cluster(code: ReasonCode) -> None:
     objects, fields = EXAMPLES[code]
     name = "solo" if code is REASON_CODES["INDEX_UNKNOWN"] else "w-0"
-    pipeline = PIPELINES.get(code, ANYBODY)
+    pipeline = PIPELINES.get(code, ALLOW_ALL_MAPS)
 
     assert code in codes(cluster(*objects), pod(name, **fields), pipeline)

@@ -33,7 +33,7 @@ def asked(*orders: PartitionRequest, told: tuple[MigInstance, ...] = (), **more:
 
 
 def states(plan: Plan) -> dict[str, str]:
-    return {str(one.mig_placement): one.state.value for one in plan.cut_answer or ()}
+    return {str(one.mig_placement): one.state.value for one in plan.partition_status or ()}
 
 
 def done(*orders: PartitionRequest, before: Plan | None = None, **more: Any) -> Plan:
@@ -49,7 +49,7 @@ def test_a_node_without_orders_offers_no_gpu_and_no_instance() -> None:
     assert plan.amounts is not None
     assert plan.amounts.allocatable == {}
     assert plan.labels["nvidia.com/gpu.count"] == "2"
-    assert plan.cut_answer is None
+    assert plan.partition_status is None
 
 
 def test_an_order_is_pending_for_the_latency_then_ready_and_advertised() -> None:
@@ -59,7 +59,7 @@ def test_an_order_is_pending_for_the_latency_then_ready_and_advertised() -> None
 
     ready = asked(order(), memory=first.memory, now=1.0)
 
-    (answer,) = ready.cut_answer or ()
+    (answer,) = ready.partition_status or ()
     assert (answer.state, answer.deadline) == (PartitionState.READY, SOON)
     assert answer.uuid.startswith("MIG-")
     assert answer.uuid in ready.config_map.decode()
@@ -69,18 +69,18 @@ def test_an_order_is_pending_for_the_latency_then_ready_and_advertised() -> None
 
 def test_answers_are_written_once_also_after_a_restart() -> None:
     ready = done(order())
-    told = ready.cut_answer or ()
+    told = ready.partition_status or ()
 
     again = asked(order(), told=told, memory=ready.memory, now=2.0)
 
     assert told
-    assert again.cut_answer is None
+    assert again.partition_status is None
 
 
 def test_what_is_past_its_deadline_is_not_begun() -> None:
     plan = asked(order(deadline=PAST))
 
-    assert plan.cut_answer is None
+    assert plan.partition_status is None
     assert plan.memory.ready_at is None
 
 
@@ -99,11 +99,11 @@ def test_an_impossible_order_fails_with_its_deadline_and_stays_answered() -> Non
 
     plan = asked(*impossible)
 
-    answers = plan.cut_answer or ()
+    answers = plan.partition_status or ()
     assert [one.state for one in answers] == [PartitionState.FAILED] * 3
     assert {one.deadline for one in answers} == {SOON}
     assert "cannot begin at slice 1" in answers[0].message
-    assert asked(*impossible, told=answers, memory=plan.memory).cut_answer is None
+    assert asked(*impossible, told=answers, memory=plan.memory).partition_status is None
 
 
 def test_failed_gpu_is_not_partitioned() -> None:
@@ -120,7 +120,7 @@ def test_a_failure_by_configuration_is_an_answer_to_that_request_only() -> None:
     assert states(failed) == {"2g.20gb@0/0": "Failed"}
 
     later = order(deadline=rfc3339(1_000_090))
-    told = failed.cut_answer or ()
+    told = failed.partition_status or ()
     again = done(later, told=told, before=failed)
 
     assert states(again) == {"2g.20gb@0/0": "Ready"}
@@ -145,7 +145,7 @@ def test_what_is_in_use_or_must_stay_is_never_destroyed() -> None:
     kept = asked(order(), order(MigPlacement(0, 0, "3g.40gb")), memory=idle.memory, now=3.0)
 
     assert states(used) == {"2g.20gb@0/0": "Ready", "3g.40gb@0/0": "Failed"}
-    assert "in use" in next(a.message for a in used.cut_answer or () if a.message)
+    assert "in use" in next(a.message for a in used.partition_status or () if a.message)
     assert states(kept) == {"2g.20gb@0/0": "Ready", "3g.40gb@0/0": "Failed"}
 
 

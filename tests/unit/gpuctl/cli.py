@@ -34,9 +34,9 @@ def gpuctl(*words: str, stdin: str | None = None) -> CommandOutput:
 def rows(*objects: Json | str, options: tuple[str, ...] = ()) -> list[Json]:
     """The rows that ``gpuctl simulate -o json`` writes for these objects (or YAML texts)."""
     texts = [each if isinstance(each, str) else yaml.safe_dump(each) for each in objects]
-    said = gpuctl("simulate", "-o", "json", *options, "-", stdin="\n---\n".join(texts))
-    assert said.status == 0, said.err
-    found: list[Json] = json.loads(said.out)
+    result = gpuctl("simulate", "-o", "json", *options, "-", stdin="\n---\n".join(texts))
+    assert result.status == 0, result.err
+    found: list[Json] = json.loads(result.out)
     return found
 
 

@@ -98,7 +98,7 @@ HEAD = "A100-80, dynamic MIG: these pods fill"
 def test_pods_that_do_not_all_fit_are_compared_with_the_best_choice_of_them(
     objects: list[Json], line: str | None
 ) -> None:
-    said = gpuctl("simulate", "-", stdin="\n---\n".join(map(yaml.safe_dump, objects)))
+    result = gpuctl("simulate", "-", stdin="\n---\n".join(map(yaml.safe_dump, objects)))
 
-    told = [row for row in said.out.splitlines() if row.startswith("A100-80")]
+    told = [row for row in result.out.splitlines() if row.startswith("A100-80")]
     assert told == ([line] if line else [])

@@ -56,9 +56,9 @@ def fragmented(tmp_path: Path, **fields: Any) -> Path:
 
 
 def test_the_pod_with_the_fewest_slices_moves(tmp_path: Path) -> None:
-    said = defrag(fragmented(tmp_path), "-o", "json")
+    result = defrag(fragmented(tmp_path), "-o", "json")
 
-    found = json.loads(said.out)
+    found = json.loads(result.out)
     assert (found["node"], found["devices"], found["restarts"]) == ("a", "3g.40gb@0/4", 1)
     (move,) = found["moves"]
     assert (move["pod"], move["source"]) == ("team/high", "a 1g.10gb@0/4")
@@ -66,22 +66,22 @@ def test_the_pod_with_the_fewest_slices_moves(tmp_path: Path) -> None:
 
 
 def test_a_plan_names_its_cost_and_the_command_that_carries_it_out(tmp_path: Path) -> None:
-    said = defrag(fragmented(tmp_path))
+    result = defrag(fragmented(tmp_path))
 
-    assert said.status == 0
-    assert "team/big: 3g.40gb fits on a, GPU 0, from slice 4, after 1 restart:" in said.out
-    assert "team/high  a 1g.10gb@0/4" in said.out
-    assert "GPU-minutes of work are lost" in said.out
-    assert "gpuctl defrag team/big --moves 1 --execute" in said.out
+    assert result.status == 0
+    assert "team/big: 3g.40gb fits on a, GPU 0, from slice 4, after 1 restart:" in result.out
+    assert "team/high  a 1g.10gb@0/4" in result.out
+    assert "GPU-minutes of work are lost" in result.out
+    assert "gpuctl defrag team/big --moves 1 --execute" in result.out
 
 
 def test_fitting_request_needs_no_relocation(tmp_path: Path) -> None:
     file = snapshot(tmp_path, dynamic("a"), waiting=pod("big", mig={"3g.40gb": 1}))
 
-    said = defrag(file)
+    result = defrag(file)
 
-    assert said.status == 0
-    assert "fits already: 3g.40gb on a" in said.out
+    assert result.status == 0
+    assert "fits already: 3g.40gb on a" in result.out
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_fitting_request_needs_no_relocation(tmp_path: Path) -> None:
 def test_pod_that_would_not_return_is_not_relocated(
     tmp_path: Path, owner: str, scheduler: str
 ) -> None:
-    said = defrag(fragmented(tmp_path, owner=owner, scheduler=scheduler))
+    result = defrag(fragmented(tmp_path, owner=owner, scheduler=scheduler))
 
-    assert said.status == 2
-    assert "no plan for team/big" in said.err
+    assert result.status == 2
+    assert "no plan for team/big" in result.err
 
 
 def test_no_plan_says_why_with_numbers(tmp_path: Path) -> None:
@@ -110,10 +110,10 @@ def test_no_plan_says_why_with_numbers(tmp_path: Path) -> None:
         waiting=pod("big", mig={"3g.40gb": 1}),
     )
 
-    said = defrag(file)
+    result = defrag(file)
 
-    assert said.status == 2
-    assert said.err.strip() == (
+    assert result.status == 2
+    assert result.err.strip() == (
         "gpuctl defrag: no plan for team/big with at most 1 restart: it needs 4"
         " contiguous slices, 0 are free on 1 GPUs"
     )
@@ -132,19 +132,19 @@ def test_no_plan_says_why_with_numbers(tmp_path: Path) -> None:
 def test_what_cannot_be_planned_says_so(
     tmp_path: Path, things: tuple[Any, ...], wish: dict[str, int], line: str
 ) -> None:
-    said = defrag(snapshot(tmp_path, *things, waiting=pod("big", mig=wish)))
+    result = defrag(snapshot(tmp_path, *things, waiting=pod("big", mig=wish)))
 
-    assert said.status == 2
-    assert line in said.err
+    assert result.status == 2
+    assert line in result.err
 
 
 def test_a_pod_that_does_not_wait_is_a_mistake(tmp_path: Path) -> None:
     file = snapshot(tmp_path, dynamic("a"), waiting=pod("other", mig={"3g.40gb": 1}))
 
-    said = defrag(file)
+    result = defrag(file)
 
-    assert said.status == 1
-    assert "pod team/big is not pending (pending pods: team/other)" in said.err
+    assert result.status == 1
+    assert "pod team/big is not pending (pending pods: team/other)" in result.err
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_pod_that_does_not_wait_is_a_mistake(tmp_path: Path) -> None:
     ],
 )
 def test_a_dry_run_and_a_file_execute_nothing(other: list[str]) -> None:
-    said = gpuctl("defrag", "team/big", "--execute", *other)
+    result = gpuctl("defrag", "team/big", "--execute", *other)
 
-    assert said.status == 1
-    assert "exclude each other" in said.err
+    assert result.status == 1
+    assert "exclude each other" in result.err

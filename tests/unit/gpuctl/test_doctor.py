@@ -343,19 +343,19 @@ HOME = "gpu-scheduler-system"
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"),
+    ("missing", "result"),
     [
         pytest.param(tuple(rights_of_moves(HOME)), "has no right to migrate pods", id="off"),
         pytest.param(tuple(rights_of_moves(HOME)[:1]), "may only report migrations", id="report"),
     ],
 )
 def test_moves_that_are_switched_off_are_told_and_no_fault(
-    missing: tuple[Right, ...], said: str
+    missing: tuple[Right, ...], result: str
 ) -> None:
     (found,) = [one for one in examine(facts(missing_for_moves=missing)) if one.about == "moves"]
 
     assert found.level is Level.OK
-    assert said in found.says
+    assert result in found.says
 
 
 @pytest.mark.parametrize(

@@ -147,11 +147,11 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
     ],
 )
 def test_the_line_says_where_and_what(text: str, line: str) -> None:
-    said = gpuctl("simulate", "-", stdin=text)
+    result = gpuctl("simulate", "-", stdin=text)
 
-    assert (said.status, said.out) == (1, "")
-    assert said.err.startswith(line)
-    assert said.err.count("\n") == 1
+    assert (result.status, result.out) == (1, "")
+    assert result.err.startswith(line)
+    assert result.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -169,19 +169,19 @@ def test_a_file_that_cannot_be_read_is_named(name: str, line: str, tmp_path: Pat
     path = str(tmp_path / name)
     words = [str(tmp_path / "good.yaml"), "--config", path] if name == "bad.conf" else [path]
 
-    said = gpuctl("simulate", *words)
+    result = gpuctl("simulate", *words)
 
-    assert said.status == 1
-    assert said.err.startswith(f"{tmp_path}/{line}")
+    assert result.status == 1
+    assert result.err.startswith(f"{tmp_path}/{line}")
 
 
 def test_kinds_that_are_not_played_are_named_in_one_line_and_skipped() -> None:
     other = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
     volcano = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: j}\n"
 
-    said = gpuctl("simulate", "-", "-o", "json", stdin=f"{other}---\n{other}---\n{volcano}")
+    result = gpuctl("simulate", "-", "-o", "json", stdin=f"{other}---\n{other}---\n{volcano}")
 
-    assert said == (
+    assert result == (
         0,
         "[]\n",
         "gpuctl: skipped kinds that the simulator does not support: 1 Job, 2 Service\n",
@@ -234,9 +234,9 @@ def test_a_file_of_json_is_read(tmp_path: Path) -> None:
     items = [node("n1", gpu=1), pod("a", spec(GPU, 1))]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
-    said = gpuctl("simulate", str(path), "-o", "json")
+    result = gpuctl("simulate", str(path), "-o", "json")
 
-    assert [row["node"] for row in json.loads(said.out)] == ["n1"]
+    assert [row["node"] for row in json.loads(result.out)] == ["n1"]
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,8 @@ def test_what_a_tier_became_is_bounded_too() -> None:
     ],
 )
 def test_a_limit_range_that_cannot_be_read_is_one_line(limits: Any, where: str) -> None:
-    said = gpuctl("simulate", "-", stdin=yaml.safe_dump(limit_range(**limits)))
+    result = gpuctl("simulate", "-", stdin=yaml.safe_dump(limit_range(**limits)))
 
-    assert said.status == 1
-    assert where in said.err
-    assert said.err.count("\n") == 1
+    assert result.status == 1
+    assert where in result.err
+    assert result.err.count("\n") == 1

@@ -67,14 +67,15 @@ def replay(file: Path, *options: str) -> CommandOutput:
 
 
 def test_nothing_differs_on_the_state_it_was_decided_on(tmp_path: Path) -> None:
-    said = replay(written(tmp_path), "--check")
+    result = replay(written(tmp_path), "--check")
 
-    assert said.status == 0
+    assert result.status == 0
     assert (
-        "gpu-scheduler 1, 2026-11-27T12:00:00.000000Z: 2 nodes, 3 pods, 3 of them wait" in said.out
+        "gpu-scheduler 1, 2026-11-27T12:00:00.000000Z: 2 nodes, 3 pods, 3 of them wait"
+        in result.out
     )
-    assert "same    team/fits: on a (gpu:0)" in said.out
-    assert "3 of 3 decisions are the same, byte for byte" in said.out
+    assert "same    team/fits: on a (gpu:0)" in result.out
+    assert "3 of 3 decisions are the same, byte for byte" in result.out
 
 
 def test_one_pod_is_told_with_every_node(tmp_path: Path) -> None:
@@ -116,11 +117,11 @@ def test_a_decision_that_differs_is_shown_and_fails_the_check(
 ) -> None:
     file = changed(written(tmp_path), change)
 
-    said = replay(file, "--check")
+    result = replay(file, "--check")
 
-    assert said.status == 1
-    assert "DIFFERS team/big" in said.out
-    assert expected in said.out
+    assert result.status == 1
+    assert "DIFFERS team/big" in result.out
+    assert expected in result.out
     assert replay(file).status == 0
 
 
@@ -128,26 +129,26 @@ def test_what_there_was_no_time_for_is_counted_and_decided_when_asked_for(tmp_pa
     ticks = iter(range(100))
     file = written(tmp_path, lambda: float(next(ticks)))
 
-    said = replay(file, "--check")
+    result = replay(file, "--check")
     one = replay(file, "--check", "--pod", "team/m-0")
 
-    assert "1 of 1 decisions are the same" in said.out
-    assert "2 more wait and were not decided for the snapshot" in said.out
+    assert "1 of 1 decisions are the same" in result.out
+    assert "2 more wait and were not decided for the snapshot" in result.out
     assert one.status == 0
     assert "now     team/m-0: 0/2 nodes are available" in one.out
 
 
 def test_the_json_holds_then_and_now(tmp_path: Path) -> None:
-    said = replay(written(tmp_path), "-o", "json")
+    result = replay(written(tmp_path), "-o", "json")
 
-    rows = json.loads(said.out)
+    rows = json.loads(result.out)
     assert [row["pod"] for row in rows] == ["team/big", "team/fits", "team/m-0"]
     assert all(row["then"] == row["now"] for row in rows)
     assert rows[1]["ranking"]["winner"]["node"] == "a"
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "result"),
     [
         pytest.param(
             lambda body: body.update(kind="Pod"),
@@ -166,13 +167,13 @@ def test_the_json_holds_then_and_now(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_file_that_is_no_snapshot_is_one_line(tmp_path: Path, change: Any, said: str) -> None:
+def test_a_file_that_is_no_snapshot_is_one_line(tmp_path: Path, change: Any, result: str) -> None:
     file = changed(written(tmp_path), change)
 
     answer = replay(file)
 
     assert (answer.status, answer.out) == (1, "")
-    assert answer.err == f"{file}: {said}\n"
+    assert answer.err == f"{file}: {result}\n"
 
 
 def test_text_that_is_no_json_and_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -183,9 +184,9 @@ def test_text_that_is_no_json_and_a_file_that_is_not_there(tmp_path: Path) -> No
 
 
 def test_a_pod_that_does_not_wait_there_is_told_with_those_that_do(tmp_path: Path) -> None:
-    said = replay(written(tmp_path), "--pod", "team/other")
+    result = replay(written(tmp_path), "--pod", "team/other")
 
-    assert said.status == 1
-    assert said.err.endswith(
+    assert result.status == 1
+    assert result.err.endswith(
         "no pod team/other waits in this snapshot; 3 do: team/big, team/fits, team/m-0\n"
     )

@@ -12,9 +12,9 @@ CASES = ROOT / "tests" / "cases"
 
 def played(name: str) -> list[Json]:
     """The rows for one file, in the order in which its pods come."""
-    said = gpuctl("simulate", str(CASES / name), "-o", "json")
-    assert said.status == 0, said.err
-    found: list[Json] = json.loads(said.out)
+    result = gpuctl("simulate", str(CASES / name), "-o", "json")
+    assert result.status == 0, result.err
+    found: list[Json] = json.loads(result.out)
     return found
 
 
@@ -46,8 +46,8 @@ def test_a_node_that_was_made_long_ago_is_used_as_it_is() -> None:
     text = (CASES / "10-mig-config-preset-on-new-node.yaml").read_text(encoding="utf-8")
     dated = text.replace("  name: h100-new\n", DATED, 1)
     assert dated != text
-    said = gpuctl("simulate", "-o", "json", "-", stdin=dated)
-    assert [row["node"] for row in json.loads(said.out)] == ["h100-new"]
+    result = gpuctl("simulate", "-o", "json", "-", stdin=dated)
+    assert [row["node"] for row in json.loads(result.out)] == ["h100-new"]
 
 
 def test_the_reason_names_the_label_that_is_missing() -> None:

@@ -29,9 +29,9 @@ HEAVY = ("kubernetes", "aiohttp", "prometheus_client", "structlog", "cryptograph
 
 @pytest.mark.contract("S2-1", "S2-3", "S2-6", "S2-19")
 def test_the_five_mapped_pods_stand_where_their_map_says() -> None:
-    said = gpuctl("simulate", str(SCENARIOS / "map.yaml"), "-o", "json")
+    result = gpuctl("simulate", str(SCENARIOS / "map.yaml"), "-o", "json")
 
-    found = json.loads(said.out)
+    found = json.loads(result.out)
     assert [list(row) for row in found] == [KEYS] * 5
     assert [(row["pod"], row["node"], row["cudaVisibleDevices"]) for row in found] == [
         ("gpu-check-0", "worker1", "0,1"),

@@ -121,11 +121,11 @@ def test_a_quota_that_cannot_be_read_is_one_line() -> None:
         "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\n"
         f"spec: {{hard: {{requests.{MIG_1G}: many}}}}"
     )
-    said = gpuctl("simulate", "-", stdin=text)
+    result = gpuctl("simulate", "-", stdin=text)
 
-    assert said.status != 0
-    assert "stdin:document 1 (ResourceQuota q): spec.hard[" in said.err
-    assert "is not a quantity" in said.err
+    assert result.status != 0
+    assert "stdin:document 1 (ResourceQuota q): spec.hard[" in result.err
+    assert "is not a quantity" in result.err
 
 
 CASES = Path(__file__).parents[2] / "cases"

@@ -76,10 +76,10 @@ def test_a_dump_of_a_running_workload_is_not_expanded_a_second_time() -> None:
     web = workload("Deployment", "web", spec(GPU, 1), replicas=1)
     text = "\n---\n".join(yaml.safe_dump(each) for each in (node("n1", gpu=4), live, web))
 
-    said = gpuctl("simulate", "-", "-o", "json", stdin=text)
+    result = gpuctl("simulate", "-", "-o", "json", stdin=text)
 
-    assert said.out.strip() == "[]"
-    assert said.err == (
+    assert result.out.strip() == "[]"
+    assert result.err == (
         "gpuctl: Deployment default/web: its pods are in the input, so its template is not"
         " expanded\n"
     )

@@ -8,15 +8,15 @@ from tests.unit.gpuctl.cli import MIG_2G, SCENARIOS, gpuctl, node, pod, spec
 
 
 def test_seed_tables_fit_80_columns() -> None:
-    said = gpuctl("simulate", str(SCENARIOS / "map.yaml"))
+    result = gpuctl("simulate", str(SCENARIOS / "map.yaml"))
 
-    assert max(map(len, said.out.splitlines())) <= 80
+    assert max(map(len, result.out.splitlines())) <= 80
 
 
 def test_the_map_example_is_shown_as_the_readme_shows_it() -> None:
-    said = gpuctl("simulate", str(SCENARIOS / "map.yaml"))
+    result = gpuctl("simulate", str(SCENARIOS / "map.yaml"))
 
-    assert said.out.splitlines()[:4] == [
+    assert result.out.splitlines()[:4] == [
         "                                       CUDA_VISIBLE",
         "POD          NODE     TIER  DEVICES    _DEVICES",
         "gpu-check-0  worker1  -     gpu:0,1    0,1",
@@ -25,9 +25,9 @@ def test_the_map_example_is_shown_as_the_readme_shows_it() -> None:
 
 
 def test_every_reason_stands_once_and_says_how_many_it_is_about() -> None:
-    said = gpuctl("simulate", str(SCENARIOS / "mig.yaml"))
+    result = gpuctl("simulate", str(SCENARIOS / "mig.yaml"))
 
-    lines = said.out.splitlines()
+    lines = result.out.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("waits: "))
     assert lines[at].count("more-2g-") == 3
     assert lines[at + 1] == (
@@ -40,9 +40,9 @@ def test_every_reason_stands_once_and_says_how_many_it_is_about() -> None:
 
 
 def test_the_tier_says_what_was_asked_and_what_it_became() -> None:
-    said = gpuctl("simulate", str(SCENARIOS / "mig.yaml"))
+    result = gpuctl("simulate", str(SCENARIOS / "mig.yaml"))
 
-    tiers = [line.split()[2] for line in said.out.splitlines() if line.startswith("more-2g-")]
+    tiers = [line.split()[2] for line in result.out.splitlines() if line.startswith("more-2g-")]
     assert tiers.count("2g.20gb->1g.10gb") == 32
     assert tiers.count("2g.20gb") == 10
 
@@ -54,12 +54,12 @@ def test_namespaces_are_named_where_there_are_several() -> None:
         pod("a", spec(MIG_2G, 1), namespace="two"),
     )
 
-    said = gpuctl("simulate", "-", stdin="\n---\n".join(map(yaml.safe_dump, world)))
+    result = gpuctl("simulate", "-", stdin="\n---\n".join(map(yaml.safe_dump, world)))
 
-    assert [line.split()[0] for line in said.out.splitlines()[2:4]] == ["one/a", "two/a"]
+    assert [line.split()[0] for line in result.out.splitlines()[2:4]] == ["one/a", "two/a"]
 
 
 def test_an_input_without_pods_says_so() -> None:
-    said = gpuctl("simulate", "-", stdin=yaml.safe_dump(node("n1")))
+    result = gpuctl("simulate", "-", stdin=yaml.safe_dump(node("n1")))
 
-    assert said == (0, "", "the input contains no pod to place\n")
+    assert result == (0, "", "the input contains no pod to place\n")

@@ -317,9 +317,9 @@ def test_misuse_is_no_answer() -> None:
     """2 would mean that the pod waits."""
     assert gpuctl("why").status == 1
     assert gpuctl("why", "a", "--nonsense").status == 1
-    said = gpuctl("why", "other/a", "-n", "team")
-    assert said.status == 1
-    assert "other/a and --namespace team are different namespaces" in said.err
+    result = gpuctl("why", "other/a", "-n", "team")
+    assert result.status == 1
+    assert "other/a and --namespace team are different namespaces" in result.err
 
 
 def test_as_a_plugin_it_calls_itself_by_the_plugins_name(
@@ -334,10 +334,10 @@ def test_as_a_plugin_it_calls_itself_by_the_plugins_name(
 
 
 def test_a_kubeconfig_that_is_not_there_is_one_line() -> None:
-    said = gpuctl("why", "a", "--kubeconfig", "nowhere.yaml")
+    result = gpuctl("why", "a", "--kubeconfig", "nowhere.yaml")
 
-    assert (said.status, said.out) == (1, "")
-    assert said.err == "gpuctl why: nowhere.yaml: no such kubeconfig file\n"
+    assert (result.status, result.out) == (1, "")
+    assert result.err == "gpuctl why: nowhere.yaml: no such kubeconfig file\n"
 
 
 @pytest.mark.parametrize(

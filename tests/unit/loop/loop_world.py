@@ -33,7 +33,7 @@ from scheduler.state import event as ev
 from scheduler.state.scheduler_state import empty_state
 from scheduler.watch.client import Client
 from scheduler.watch.inbox import Inbox
-from tests.builders import ANYBODY, as_bound
+from tests.builders import ALLOW_ALL_MAPS, as_bound
 
 NO_CLIENT = cast(Client, None)
 #: The wall clock of these tests.
@@ -185,7 +185,7 @@ def wire(
     leader: Leader,
     metrics: Metrics,
     clock: Clock,
-    pipeline: Pipeline = ANYBODY,
+    pipeline: Pipeline = ALLOW_ALL_MAPS,
     decider: Callable[..., Decision] = schedule_one,
     settings: ControllerSettings = DEFAULT,
 ) -> Wiring:
@@ -206,7 +206,7 @@ class Stage:
 
     def __init__(
         self,
-        pipeline: Pipeline = ANYBODY,
+        pipeline: Pipeline = ALLOW_ALL_MAPS,
         decider: Callable[..., Decision] = schedule_one,
         settings: ControllerSettings = DEFAULT,
         migrations: NoMigration | None = None,

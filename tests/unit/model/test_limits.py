@@ -20,7 +20,7 @@ from scheduler.model.mig.fallback_ladder import LadderError, parse_ladder
 from scheduler.model.mig.tier_nodes import ANYWHERE, parse_where
 from scheduler.model.pods.original_request import with_original_request
 from scheduler.model.quantity import QuantityError, value
-from tests.builders import ANYBODY, cluster, dynamic, node, placed, pod, refused
+from tests.builders import ALLOW_ALL_MAPS, cluster, dynamic, node, placed, pod, refused
 from tools.limits import PAGE, render
 
 DIGITS = "9" * 5_000
@@ -138,7 +138,7 @@ def test_node_with_an_impossible_gpu_count_offers_none(gpus: int) -> None:
 def test_pod_over_the_largest_node_waits_with_the_sentence() -> None:
     asks = pod("p", mig={"2g.20gb": 2**63 - 1})
 
-    said = refused(cluster(dynamic()), asks, ANYBODY).diagnosis.summary.message
+    said = refused(cluster(dynamic()), asks, ALLOW_ALL_MAPS).diagnosis.summary.message
     assert "unreadable: it requests 9223372036854775807 of nvidia.com/mig-2g.20gb" in said
     assert "at most 1024 are read" in said
 

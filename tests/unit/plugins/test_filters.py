@@ -23,7 +23,7 @@ from scheduler.plugins import (
 )
 from scheduler.plugins.gpu import devices
 from scheduler.state.node_info import NodeInfo
-from tests.builders import ANYBODY, GPU, MIG_2G, cluster, container, downward, node, pod
+from tests.builders import ALLOW_ALL_MAPS, GPU, MIG_2G, cluster, container, downward, node, pod
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "fiterror.json").read_text())
 TEXTS = GOLDEN["texts"][0]
@@ -343,20 +343,22 @@ def test_first_refusing_filter_gives_the_only_reason() -> None:
     at = node(cordoned=True, taints=["a=b:NoSchedule"], gpus=0)
     all_wrong = pod(gpus=1, selector={"zone": "x"}, requests={"cpu": "999"})
 
-    assert first_rejection(all_wrong, node_info(at), ANYBODY.every_filter) == (
+    assert first_rejection(all_wrong, node_info(at), ALLOW_ALL_MAPS.every_filter) == (
         node_unschedulable.REASON,
     )
     open_again = node(taints=["a=b:NoSchedule"], gpus=0)
     assert [
-        r.code for r in first_rejection(all_wrong, node_info(open_again), ANYBODY.every_filter)
+        r.code
+        for r in first_rejection(all_wrong, node_info(open_again), ALLOW_ALL_MAPS.every_filter)
     ] == [REASON_CODES["TAINT"]]
     clean = node(gpus=0)
-    assert first_rejection(all_wrong, node_info(clean), ANYBODY.every_filter) == (
+    assert first_rejection(all_wrong, node_info(clean), ALLOW_ALL_MAPS.every_filter) == (
         node_affinity.NO[0],
     )
     at_last = node(gpus=0, labels={"zone": "x"})
     assert {
-        r.resource for r in first_rejection(all_wrong, node_info(at_last), ANYBODY.every_filter)
+        r.resource
+        for r in first_rejection(all_wrong, node_info(at_last), ALLOW_ALL_MAPS.every_filter)
     } == {
         GPU,
         well_known.CPU,

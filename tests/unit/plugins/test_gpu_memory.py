@@ -10,7 +10,7 @@ from scheduler.framework.pipeline import first_rejection
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins import gpu_memory, node_affinity
 from scheduler.state.node_info import NodeInfo
-from tests.builders import ANYBODY, container, node, pod
+from tests.builders import ALLOW_ALL_MAPS, container, node, pod
 
 MEMORY, GPU, MIG = "nvidia.com/gpu.memory", "nvidia.com/gpu", "nvidia.com/mig-2g.20gb"
 WANTED = "gpu-scheduler.io/gpu-memory"
@@ -96,7 +96,7 @@ def test_node_lacking_only_gpu_memory_has_its_own_reason(
     labels: dict[str, str], spec: dict[str, Any], begin: str
 ) -> None:
     [reason] = first_rejection(
-        pod(gpus=1, spec=spec), NodeInfo(node(gpus=1, labels=labels)), ANYBODY.class_filters
+        pod(gpus=1, spec=spec), NodeInfo(node(gpus=1, labels=labels)), ALLOW_ALL_MAPS.class_filters
     )
     assert reason.text.startswith(begin)
     if "didn't" not in begin:
@@ -105,5 +105,5 @@ def test_node_lacking_only_gpu_memory_has_its_own_reason(
 
 def test_node_selector_is_checked_before_gpu_memory() -> None:
     newcomer = pod(gpus=1, selector={"zone": "a"}, spec=least(100))
-    [reason] = first_rejection(newcomer, NodeInfo(node(gpus=1)), ANYBODY.class_filters)
+    [reason] = first_rejection(newcomer, NodeInfo(node(gpus=1)), ALLOW_ALL_MAPS.class_filters)
     assert reason == node_affinity.NO[0]

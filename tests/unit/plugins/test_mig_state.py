@@ -17,7 +17,7 @@ from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import restore, take
 from tests.builders import (
-    ANYBODY,
+    ALLOW_ALL_MAPS,
     GPU,
     cluster,
     codes,
@@ -212,6 +212,6 @@ def test_a_snapshot_knows_which_nodes_were_waited_for_long_enough() -> None:
     state = cluster(born(node("n1", gpus=1, labels=NEW)), born(node("n2", gpus=1, labels=NEW)))
     state.nodes.settle("n2")
     kept = restore(
-        take(state, SchedulingQueue(), Reservations(ANYBODY.reach, state.namespaces), 0, 0.0)
+        take(state, SchedulingQueue(), Reservations(ALLOW_ALL_MAPS.reach, state.namespaces), 0, 0.0)
     )
     assert placed(kept, pod(gpus=1)).node_name == "n2"

@@ -15,7 +15,7 @@ from scheduler.model.crd.migration import MigrationKind
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.plugins import REASON_CODES
-from tests.builders import ANYBODY, GPU, MIG_1G, MIG_2G, codes, container, dynamic, node, pod
+from tests.builders import ALLOW_ALL_MAPS, GPU, MIG_1G, MIG_2G, codes, container, dynamic, node, pod
 from tests.unit.decide.admission.admission_world import World
 
 MIG_1G20 = "nvidia.com/mig-1g.20gb"
@@ -219,7 +219,7 @@ def test_pod_waiting_for_a_full_profile_is_rescued_to_a_free_one() -> None:
 
     assert as_recreated(stuck).gpu_requests == {}
     policy, _ = policy_of(world.cluster, as_recreated(stuck), (), (), frozenset())
-    wish = rescuable(world.cluster, world.reservations, (), stuck, policy, ANYBODY)
+    wish = rescuable(world.cluster, world.reservations, (), stuck, policy, ALLOW_ALL_MAPS)
 
     assert wish is not None
     assert (wish.move, wish.wanted.gpu_requests) == (MigrationKind.RESCUE, {GPU: 1})

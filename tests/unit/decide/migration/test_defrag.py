@@ -9,7 +9,7 @@ import pytest
 from scheduler.decide.migration.defrag import Plan, plan
 from scheduler.model.gpu.device import MigPlacement, format_devices
 from scheduler.model.pods.pod import Pod
-from tests.builders import ANYBODY, cluster, dynamic, node, pod
+from tests.builders import ALLOW_ALL_MAPS, cluster, dynamic, node, pod
 
 #: Ten minutes after pods of these tests were created.
 NOW = 1_795_774_200.0
@@ -24,7 +24,7 @@ def held(name: str, where: str, **fields: Any) -> Pod:
 def found(*objects: Any, profile: str, moves_max: int = 1, **options: Any) -> Plan | None:
     newcomer = pod("new", mig={profile: 1})
     state = cluster(*objects)
-    return plan(state, newcomer, ANYBODY, moves_max=moves_max, now=NOW, **options)
+    return plan(state, newcomer, ALLOW_ALL_MAPS, moves_max=moves_max, now=NOW, **options)
 
 
 def told(one: Plan | None) -> tuple[str, list[str]] | None:
@@ -131,7 +131,7 @@ def test_shortage_of_another_resource_has_no_plan() -> None:
     state = cluster(dynamic(cpu="4"), held("a", "2g.20gb@0/2", requests={"cpu": "2"}))
     newcomer = pod("new", mig={"4g.40gb": 1}, requests={"cpu": "3"})
 
-    assert plan(state, newcomer, ANYBODY) is None
+    assert plan(state, newcomer, ALLOW_ALL_MAPS) is None
 
 
 def test_planning_changes_nothing() -> None:
@@ -140,7 +140,7 @@ def test_planning_changes_nothing() -> None:
     assert node_info is not None
     before = node_info.gpus
 
-    assert plan(state, pod("new", mig={"4g.40gb": 1}), ANYBODY) is not None
+    assert plan(state, pod("new", mig={"4g.40gb": 1}), ALLOW_ALL_MAPS) is not None
 
     assert node_info.gpus == before
     assert before is not None

@@ -13,7 +13,18 @@ from scheduler.framework.decision import PendingPlacement, Placement
 from scheduler.model.gpu.device import MigPlacement, format_devices
 from scheduler.model.reason import sentence
 from scheduler.plugins import REASON_CODES
-from tests.builders import ANYBODY, cluster, codes, cut, dynamic, node, placed, pod, refused, settle
+from tests.builders import (
+    ALLOW_ALL_MAPS,
+    cluster,
+    codes,
+    cut,
+    dynamic,
+    node,
+    placed,
+    pod,
+    refused,
+    settle,
+)
 
 
 def held(name: str, devices: str, **fields: Any) -> Any:
@@ -117,7 +128,7 @@ def test_only_missing_instances_are_partitioned() -> None:
     both = pod(mig={"1g.10gb": 1, "3g.40gb": 1})
     small, large = placed(cluster(dynamic()), both).devices.mig_placements
 
-    decision = schedule_one(cluster(dynamic(), cut("n1", str(small))), both, ANYBODY)
+    decision = schedule_one(cluster(dynamic(), cut("n1", str(small))), both, ALLOW_ALL_MAPS)
 
     assert isinstance(decision, PendingPlacement)
     assert decision.new_instances == (large,)
@@ -134,7 +145,7 @@ READY = [
 def test_an_instance_is_ready_when_it_exists(advertised: dict[str, int], expected: type) -> None:
     state = cluster(dynamic(mig=advertised), cut("n1", "2g.20gb@0/4"))
 
-    assert type(schedule_one(state, pod(mig={"2g.20gb": 1}), ANYBODY)) is expected
+    assert type(schedule_one(state, pod(mig={"2g.20gb": 1}), ALLOW_ALL_MAPS)) is expected
 
 
 def test_decided_instances_are_held_at_once() -> None:
@@ -172,7 +183,7 @@ def test_ranking_has_the_cost_difference() -> None:
     state = cluster(dynamic("n1"), dynamic("n2"), held("a", "3g.40gb@0/4"))
     placement = placed(state, pod(mig={"4g.40gb": 1}))
 
-    ranking = rank(state, placement, ANYBODY)
+    ranking = rank(state, placement, ALLOW_ALL_MAPS)
 
     assert ranking is not None
     assert ranking.decided_by == "cost_delta"

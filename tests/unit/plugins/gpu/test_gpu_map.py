@@ -14,7 +14,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import ReasonCode, sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import (
-    ANYBODY,
+    ALLOW_ALL_MAPS,
     as_bound,
     cluster,
     codes,
@@ -33,7 +33,7 @@ LABELLED = default_pipeline()
 SET = "StatefulSet/check"
 
 
-def message(state: Any, newcomer: Pod, pipeline: Pipeline = ANYBODY) -> str:
+def message(state: Any, newcomer: Pod, pipeline: Pipeline = ALLOW_ALL_MAPS) -> str:
     return sentence(refused(state, newcomer, pipeline).diagnosis)
 
 

@@ -19,7 +19,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import (
-    ANYBODY,
+    ALLOW_ALL_MAPS,
     GPU,
     PodFields,
     cluster,
@@ -295,7 +295,7 @@ def test_map_without_request_is_noted_where_containers_see_gpus(
     at: Node, fields: Any, said: list[str]
 ) -> None:
     told = pod("w-0", map="0=n1:0", annotations={well_known.CUDA_MODE: "none"}, **fields)
-    found = schedule_one(cluster(at), told, ANYBODY)
+    found = schedule_one(cluster(at), told, ALLOW_ALL_MAPS)
 
     assert isinstance(found, Placement)
     assert [reason for reason, _ in found.notes] == said

@@ -21,7 +21,7 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, take
-from tests.builders import ANYBODY, cluster, node, pod, refused
+from tests.builders import ALLOW_ALL_MAPS, cluster, node, pod, refused
 from tests.unit.decide.admission.admission_world import World as Admissions
 from tests.unit.decide.admission.admission_world import seed_nodes, wants_2g
 from tests.unit.loop.loop_world import Clock
@@ -33,7 +33,7 @@ class World:
     def __init__(self, state: Cluster) -> None:
         self.cluster = state
         self.queue = SchedulingQueue()
-        self.pipeline = ANYBODY
+        self.pipeline = ALLOW_ALL_MAPS
         self.generation = 5
         self.taken = 0
 
@@ -51,7 +51,7 @@ class JournalWorld:
         self.journal = Journal(self.clock, "run", entries)
 
     def decide(self, one: Pod, attempts: int = 0) -> Record:
-        decision = schedule_one(self.world.cluster, one, ANYBODY)
+        decision = schedule_one(self.world.cluster, one, ALLOW_ALL_MAPS)
         return self.keep(one, decision, attempts)
 
     def keep(self, one: Pod, decision: Decision, attempts: int = 0) -> Record:

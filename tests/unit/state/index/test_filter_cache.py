@@ -17,13 +17,13 @@ from scheduler.state.index.filter_cache import (
     FilterResultCache,
 )
 from scheduler.state.node_info import NodeInfo
-from tests.builders import ANYBODY, cluster, node, pod
+from tests.builders import ALLOW_ALL_MAPS, cluster, node, pod
 
 NO = (Reason(code=REASON_CODES["TAINT"], text="no"),)
 
 
 def diagnosis(state: Cluster, newcomer: Pod) -> Diagnosis:
-    decision = schedule_one(state, newcomer, ANYBODY)
+    decision = schedule_one(state, newcomer, ALLOW_ALL_MAPS)
     assert isinstance(decision, Rejection)
     return decision.diagnosis
 
@@ -80,7 +80,7 @@ def test_feasible_node_ends_the_cached_refusal() -> None:
     diagnosis(state, pod("a", gpus=2))
     state.upsert_node(node("n1", gpus=2))
 
-    assert not isinstance(schedule_one(state, pod("a", gpus=2), ANYBODY), Rejection)
+    assert not isinstance(schedule_one(state, pod("a", gpus=2), ALLOW_ALL_MAPS), Rejection)
 
 
 def test_nodes_are_reported_in_arrival_order() -> None:

@@ -11,7 +11,7 @@ from scheduler.model import well_known
 from scheduler.state import event as ev
 from scheduler.watch.decode import migrations, objects, quotas
 from scheduler.watch.decode.unreadable import NotAnObject
-from tests.builders import ANYBODY, cluster, codes, node, pod, pod_json, refused
+from tests.builders import ALLOW_ALL_MAPS, cluster, codes, node, pod, pod_json, refused
 
 JSON = msgspec.json.encode
 
@@ -64,7 +64,7 @@ def test_an_annotation_that_is_no_text_reads_as_an_empty_one() -> None:
 def test_a_pod_that_cannot_be_read_is_refused_with_what_is_wrong() -> None:
     found = objects.read_pod(with_requests())
 
-    said = refused(cluster(node()), found, ANYBODY).diagnosis.summary.message
+    said = refused(cluster(node()), found, ALLOW_ALL_MAPS).diagnosis.summary.message
     assert said.startswith("0/1 nodes are available: unreadable: Expected `int | float | str`")
 
 
