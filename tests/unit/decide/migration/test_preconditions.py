@@ -23,7 +23,7 @@ AUTO = {well_known.RESTORE: "auto"}
 
 @pytest.mark.contract("S3-B11")
 @pytest.mark.parametrize(
-    ("fields", "blocker"),
+    ("fields", "obstacle"),
     [
         pytest.param({"node": "n1"}, Blocker.NO_CONTROLLER, id="bare"),
         pytest.param({"owner": "DaemonSet/d"}, Blocker.UNKNOWN_CONTROLLER, id="daemon-set"),
@@ -54,7 +54,7 @@ def test_blockers_on_the_pod(fields: dict[str, Any], obstacle: Blocker | None) -
 
 
 @pytest.mark.parametrize(
-    ("facts", "blocker"),
+    ("facts", "obstacle"),
     [
         pytest.param({"is_owner_gone": True}, Blocker.OWNER_DELETED, id="owner-gone"),
         pytest.param({"is_outdated": True}, Blocker.OLD_REVISION, id="older-revision"),
