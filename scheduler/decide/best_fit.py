@@ -131,8 +131,10 @@ class Search:
         pod, pipeline = self._pod, self._pipeline
         by_penalty: dict[int, list[NodeClass]] = {}
         for one in classes:
-            if not first_rejection(pod, NodeInfo(one.sample), pipeline.class_filters):
-                by_penalty.setdefault(pipeline.soft_penalty(pod, one.sample), []).append(one)
+            if not first_rejection(pod, one.sample, pipeline.class_filters):
+                assert one.sample.node is not None
+                penalty = pipeline.soft_penalty(pod, one.sample.node)
+                by_penalty.setdefault(penalty, []).append(one)
         return tuple(
             RankedClasses(penalty, tuple(equal), frozenset(one.number for one in equal))
             for penalty, equal in sorted(by_penalty.items())
@@ -158,11 +160,14 @@ class Search:
                     return None
                 node_info = self._fitting(classes, name)
                 if node_info is not None:
-                    found.append((self._pipeline.score(pod, node_info), node_info))
+                    found.append((self._score(classes, node_info), node_info))
                     break
         if view.index.mig_layouts.node_layouts:
             found += self._with_dynamic_mig(classes, is_few=is_few)
         return min(found, key=lambda scored: scored[0])[1] if found else None
+
+    def _score(self, classes: RankedClasses, node_info: NodeInfo) -> Score:
+        return self._pipeline.score(self._pod, node_info, classes.soft_penalty)
 
     def _fitting(self, classes: RankedClasses, name: str) -> NodeInfo | None:
         """The node that the index returned, if it fits and has no placement on top."""
@@ -179,7 +184,7 @@ class Search:
 
         def score_node(name: str) -> Scored | None:
             node_info = self._fitting(classes, name) if work.spend(pod.node_steps) else None
-            return None if node_info is None else (self._pipeline.score(pod, node_info), node_info)
+            return None if node_info is None else (self._score(classes, node_info), node_info)
 
         sets = (
             [one.mig_layouts for one in classes.classes]
@@ -194,7 +199,7 @@ class Search:
         if not view.changed or not self._work.spend(len(view.changed) * pod.node_steps):
             return []
         return [
-            (self._pipeline.score(pod, node_info), node_info)
+            (self._score(classes, node_info), node_info)
             for name, node_info in view.changed.items()
             if view.index.class_of(name) in classes.numbers
             and not first_rejection(pod, node_info, self._pipeline.node_filters)
@@ -222,11 +227,11 @@ def scan(
         if not reasons:
             _count_search(pod, node_info, work)
             reasons = first_rejection(pod, node_info, pipeline.node_filters)
+        assert node_info.node is not None
         if reasons:
-            assert node_info.node is not None
             rejected[node_info.node.name] = reasons
             continue
-        score = pipeline.score(pod, node_info)
+        score = pipeline.score(pod, node_info, pipeline.soft_penalty(pod, node_info.node))
         if best is None or score < best[0]:
             best = (score, node_info)
     return (best[1] if best else None), rejected

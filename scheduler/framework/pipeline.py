@@ -95,12 +95,11 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
             total += penalty(pod, node)
         return total
 
-    def score(self, pod: Pod, node_info: NodeInfo) -> Score:
-        """The sort key of one feasible node."""
-        node = node_info.node
-        assert node is not None
+    def score(self, pod: Pod, node_info: NodeInfo, soft_penalty: int) -> Score:
+        """The sort key of one feasible node with this soft penalty."""
+        assert node_info.node is not None
         keys = tuple([key(pod, node_info, self) for key in self._node_keys])
-        return (self.soft_penalty(pod, node), keys, node.name)
+        return (soft_penalty, keys, node_info.node.name)
 
     def reserve(self, pod: Pod, context: ReserveContext) -> Placement | Refuse:
         """The pod's devices on the chosen node, and the objects that must exist before its

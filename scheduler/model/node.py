@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 
 import msgspec
 
 from scheduler.model import well_known
+from scheduler.model.cached import cached
 from scheduler.model.gpu import allocated_devices, physical_gpus
 from scheduler.model.limits import NODE_GPUS_MAX
 from scheduler.model.mig.gpu_models import gpu_model_of
@@ -52,7 +52,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     boot: str = ""
     unread: str = ""
 
-    @cached_property
+    @cached
     def devices(self) -> tuple[str, ...]:
         """The GPU and MIG resources that the node offers.
 
@@ -70,7 +70,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         plain = (profile.resource for profile in self.dynamic_mig.gpu_model.plain)
         return tuple(dict.fromkeys((*plain, *found)))
 
-    @cached_property
+    @cached
     def dynamic_mig(self) -> DynamicMig | None:
         """The GPUs on which an operator creates MIG instances on request (design 6), or None.
 
@@ -94,12 +94,12 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return profile.max_count * self.dynamic_mig.count if profile else 0
         return self.allocatable.get(resource, 0)
 
-    @cached_property
+    @cached
     def offered(self) -> physical_gpus.OfferedGpus:
         """The GPUs that the node advertises with healthy devices."""
         return physical_gpus.offered(self.allocatable, self.capacity)
 
-    @cached_property
+    @cached
     def when_empty(self) -> dict[str, int]:
         """The amount of every resource but MIG instances on the empty node with healthy devices.
 
@@ -120,7 +120,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether any resource, label or annotation of the node shows GPUs."""
         return self.advertises_gpus or well_known.GPU_PRODUCT in self.labels
 
-    @cached_property
+    @cached
     def advertises_gpus(self) -> bool:
         """Whether the node names any GPU resource, whole or MIG, even with a count of 0.
 
@@ -128,7 +128,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         return self.offered.is_any or bool(self.devices)
 
-    @cached_property
+    @cached
     def has_plugin(self) -> bool:
         """Whether the node shows a device plugin or a DRA driver."""
         return self.advertises_gpus or physical_gpus.is_discovered(self.labels)
@@ -140,7 +140,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         return self.labels.get(well_known.NUMBERED) == "numbered"
 
-    @cached_property
+    @cached
     def is_index_assigned(self) -> bool:
         """Whether the node is index-assigned (design 5.5).
 
@@ -149,12 +149,12 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         return self.honours_indexes or not self.has_plugin
 
-    @cached_property
+    @cached
     def physical_gpu_count(self) -> int | None:
         """The number of physical GPUs, independently of allocatable; None if unknown."""
         return physical_gpus.physical(self.labels, self.offered, len(self.failed_gpus))
 
-    @cached_property
+    @cached
     def mig_gpus(self) -> frozenset[int] | None:
         """Indexes of the GPUs with MIG instances, as far as known; None for all.
 
@@ -166,22 +166,22 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return frozenset(gpu.index for gpu in self.geometry.gpus if gpu.has_mig)
         return None if physical_gpus.all_have_mig(self.labels, self.offered) else frozenset()
 
-    @cached_property
+    @cached
     def geometry(self) -> NodeMigGeometry:
         """The MIG geometry of the node."""
         return geometry(self.labels, self.annotations, self.allocatable)
 
-    @cached_property
+    @cached
     def mig_hold(self) -> str:
         """The state of the MIG configuration if it keeps pods away; else empty."""
         return hold(self.labels)
 
-    @cached_property
+    @cached
     def mig_awaited(self) -> str:
         """The wanted MIG configuration while it is unknown whether a mig-manager runs."""
         return awaited(self.labels)
 
-    @cached_property
+    @cached
     def single_profile(self) -> str:
         """The profile whose instances ``nvidia.com/gpu`` counts here; empty if it counts GPUs."""
         return single_profile(self.labels)
@@ -191,18 +191,18 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         is_slice = resource == well_known.GPU and self.single_profile
         return self.single_profile if is_slice else well_known.mig_profile(resource)
 
-    @cached_property
+    @cached
     def failed_gpus(self) -> frozenset[int]:
         """Indexes of GPUs that exist and must not be used."""
         return physical_gpus.failed_gpus(self.annotations)
 
-    @cached_property
+    @cached
     def gpu_ids(self) -> Mapping[str, int]:
         """The index of each GPU by its id; empty without the annotation."""
         text = self.annotations.get(well_known.GPU_IDS)
         return allocated_devices.table(text) if text else {}
 
-    @cached_property
+    @cached
     def gpu_problem(self) -> str:
         """The contradiction because of which none of the node's GPUs is assigned; else empty."""
         if flaw := physical_gpus.flaw(self.annotations):
@@ -215,7 +215,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             )
         return ""
 
-    @cached_property
+    @cached
     def indexes(self) -> tuple[int, ...]:
         """The indexes of the usable GPUs on an index-assigned node."""
         if not 0 < (self.gpu_count or 0) <= NODE_GPUS_MAX or self.gpu_problem:

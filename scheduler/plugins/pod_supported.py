@@ -52,12 +52,12 @@ def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
         return _refuse(
             UNSUPPORTED, f"unsupported: {fields} (gpu-scheduler does not implement this yet)"
         )
-    served = [name for name in pod.requests if name.startswith(well_known.DRA_PREFIX)]
-    if served:
-        return _refuse(
-            UNSUPPORTED,
-            f"unsupported: {min(served)[:100]} (gpu-scheduler does not allocate DRA devices yet)",
-        )
+    for name in pod.requests:
+        if name.startswith(well_known.DRA_PREFIX):
+            return _refuse(
+                UNSUPPORTED,
+                f"unsupported: {name[:100]} (gpu-scheduler does not allocate DRA devices yet)",
+            )
     return None
 
 

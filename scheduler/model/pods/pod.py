@@ -7,11 +7,11 @@ immutable; a changed pod is a new value.
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
 
 import msgspec
 
 from scheduler.model import well_known
+from scheduler.model.cached import cached
 from scheduler.model.gpu import gpu_memory as model_gpu_memory
 from scheduler.model.gpu.allocated_devices import AllocatedDevice
 from scheduler.model.limits import POD_DEVICES_MAX
@@ -102,7 +102,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The map's text, or None for a pod without a map."""
         return self.annotations.get(well_known.MAP)
 
-    @cached_property
+    @cached
     def gpu_requests(self) -> dict[str, int]:
         """The effective requests for GPUs and MIG instances that are above zero."""
         return {
@@ -111,7 +111,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if count > 0 and well_known.is_gpu_device(resource)
         }
 
-    @cached_property
+    @cached
     def problem(self) -> str:
         """The undecodable part of the pod, or the value beyond its limit (docs/limits.md); else
         empty.
@@ -123,7 +123,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 return f"it requests {count} of {resource}; at most {POD_DEVICES_MAX} are read"
         return ""
 
-    @cached_property
+    @cached
     def largest(self) -> dict[str, int]:
         """The largest request of one container, for GPU resources that several containers
         request.
@@ -134,7 +134,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 found[resource] = max(count, found.get(resource, 0))
         return {one: count for one, count in found.items() if count != self.requests.get(one)}
 
-    @property
+    @cached
     def lacks_request(self) -> bool:
         """Whether it has a GPU memory annotation that was not converted to a request."""
         return well_known.WANTED_MEMORY in self.annotations and not self.gpu_requests
@@ -144,7 +144,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether it carries a record of another tier than it has (``original_request``)."""
         return well_known.ORIGINAL in self.annotations and well_known.FALLBACK in self.annotations
 
-    @cached_property
+    @cached
     def gpu_memory(self) -> dict[str, int]:
         """Minimum bytes of one device of each requested GPU resource, by its annotation."""
         if well_known.WANTED_MEMORY not in self.annotations:
@@ -152,13 +152,13 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         devices = ((one.name, one.devices) for one in self.containers)
         return model_gpu_memory.by_resource(self.annotations, devices)
 
-    @cached_property
+    @cached
     def reads_devices(self) -> frozenset[str]:
         """The annotations from which containers read their devices (downward API)."""
-        keys = frozenset(c.cuda_key for c in self.containers if c.cuda_key is not None)
-        return keys or _NONE
+        keys = [one.cuda_key for one in self.containers if one.cuda_key is not None]
+        return frozenset(keys) if keys else _NONE
 
-    @cached_property
+    @cached
     def workload(self) -> str:
         """The workload of the pod: replicas of one workload are siblings.
 
@@ -198,7 +198,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             labels.get(well_known.POD_TEMPLATE_HASH) or labels.get("controller-revision-hash") or ""
         )
 
-    @cached_property
+    @cached
     def constraints(self) -> tuple[object, ...]:
         """The pod's constraints on a node's labels and taints; equal ones match the same nodes."""
         return (
@@ -208,33 +208,33 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.tolerations,
         )
 
-    @cached_property
+    @cached
     def equivalence_class(self) -> EquivalenceClass:
         """Pods without a map and with an equal class get the same result from every filter.
 
         A decision about such a pod must not read anything else.
         """
-        requesting = sum(1 for one in self.containers if one.devices.get(well_known.GPU))
-        reads = (
-            tuple(sorted(self.reads_devices)),
-            self.annotations.get(well_known.CUDA_MODE),
-            requesting,
+        parts: tuple[object, ...] = (
+            tuple(sorted(self.requests.items())),
+            self.constraints,
+            self.host_ports,
+            self.unsupported,
+            self.lacks_request,
         )
-        return EquivalenceClass(
-            (
-                tuple(sorted(self.requests.items())),
-                self.constraints,
-                self.host_ports,
-                self.unsupported,
-                reads if self.reads_devices else None,
-                self.lacks_request,
-                *((self.unread,) if self.unread else ()),
-                *sorted(self.largest.items()),
-                *((tuple(sorted(self.gpu_memory.items())),) if self.gpu_memory else ()),
-            )
-        )
+        # Most pods have none of these.
+        if self.reads_devices:
+            requesting = sum(1 for one in self.containers if one.devices.get(well_known.GPU))
+            mode = self.annotations.get(well_known.CUDA_MODE)
+            parts += (("reads", tuple(sorted(self.reads_devices)), mode, requesting),)
+        if self.unread:
+            parts += (self.unread,)
+        if self.largest:
+            parts += (("largest", *sorted(self.largest.items())),)
+        if self.gpu_memory:
+            parts += (("memory", *sorted(self.gpu_memory.items())),)
+        return EquivalenceClass(parts)
 
-    @cached_property
+    @cached
     def replica_class(self) -> EquivalenceClass:
         """Interchangeable mapped pods with an equal replica class get the same result for a map.
 
@@ -255,20 +255,20 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             )
         )
 
-    @cached_property
+    @cached
     def class_id(self) -> str:
         """The equivalence class as a short text, for serialization."""
         content = msgspec.json.encode(self.equivalence_class)
         return "kind/" + hashlib.blake2b(content, digest_size=8).hexdigest()
 
-    @cached_property
+    @cached
     def label_keys(self) -> frozenset[str]:
         """The node labels that the pod's selector and affinity name."""
         terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
         keys = {requirement.key for term in terms for requirement in term.match_expressions}
         return frozenset(keys | self.node_selector.keys()) or _NONE
 
-    @cached_property
+    @cached
     def label_steps(self) -> int:
         """The steps of a comparison of the pod with a node's labels and taints.
 

@@ -43,7 +43,7 @@ class NodeClass(msgspec.Struct, kw_only=True):
 
     number: int
     trait: Trait
-    sample: Node
+    sample: NodeInfo
     size: int = 0
     buckets: dict[str, CapacityBucket] = {}
     mig_layouts: MigLayoutIndex = msgspec.field(default_factory=MigLayoutIndex)
@@ -213,7 +213,7 @@ class NodeIndex:
         if node_class is None:
             self._numbers += 1
             self.epoch += 1
-            node_class = NodeClass(number=self._numbers, trait=trait, sample=node)
+            node_class = NodeClass(number=self._numbers, trait=trait, sample=NodeInfo(node))
             self.classes[trait] = node_class
         return node_class
 
