@@ -103,7 +103,7 @@ def _of_moves() -> list[str]:
     for one in Blocker:
         event = (
             "`MigrationBlocked` on the pod"
-            if one.is_reported
+            if one.has_event
             else "none: it clears by itself or is set by the user"
         )
         lines.append(f"| `{one.name}` | {one.meaning} | {event} |")

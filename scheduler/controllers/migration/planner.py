@@ -185,7 +185,7 @@ class MigrationPlanner:
         return 1, NOTHING
 
     def _is_silent(self, pod: Pod, problem: BlockedBy) -> bool:
-        return not problem.blocker.is_reported or self._events.is_reported(pod, problem.blocker)
+        return not problem.blocker.has_event or self._events.is_reported(pod, problem.blocker)
 
     def _is_reported(self, pod: Pod) -> bool:
         return self._settings.mode == "report" and self._events.is_reported(pod, None)

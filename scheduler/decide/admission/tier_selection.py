@@ -118,7 +118,7 @@ def choose_tier(
     for reservation in reservations:
         reserved_uids.add(reservation.pod.uid)
         if is_light(reservation.pod) and not _holds_already(cluster, reservation.pod):
-            reserved.hold(reservation)
+            reserved.hold_reservation(reservation)
     reserved.place_groups(
         (
             one
@@ -179,7 +179,7 @@ class _ReservedCapacity:
         self._work = work
         self._infeasible: set[object] = set()
 
-    def hold(self, reservation: Reservation) -> None:
+    def hold_reservation(self, reservation: Reservation) -> None:
         """Place a pod with a reservation on its reserved node, or else wherever it fits."""
         self._work.spend(reservation.pod.label_steps + reservation.pod.node_steps)
         node_info = self.overlay.at(reservation.node_name)

@@ -56,10 +56,10 @@ class Blocker(enum.Enum):
         return meaning
 
     @property
-    def is_reported(self) -> bool:
+    def has_event(self) -> bool:
         """Whether the pod gets an event."""
-        is_reported: bool = self.value[1]
-        return is_reported
+        has_event: bool = self.value[1]
+        return has_event
 
 
 class BlockedBy(msgspec.Struct, frozen=True):

@@ -40,7 +40,7 @@ class MigrationEvents:
 
     def blocked(self, pod: Pod, kind: MigrationKind, change: str, problem: BlockedBy) -> Records:
         """A better tier is free, and a blocker prevents the migration of the pod."""
-        if not problem.blocker.is_reported or self.is_reported(pod, problem.blocker):
+        if not problem.blocker.has_event or self.is_reported(pod, problem.blocker):
             return ()
         self._reported.setdefault(pod.uid, set()).add(problem.blocker)
         self._count(kind, problem.blocker.name.lower())
