@@ -134,7 +134,7 @@ async def test_failing_batch_is_decided_pod_by_pod(
     def fail(*_: Any) -> None:
         raise Boom
 
-    monkeypatch.setattr("scheduler.loop.as_a_whole", fail)
+    monkeypatch.setattr("scheduler.loop.plan_batch", fail)
     stage = Stage()
     async with playing(stage):
         stage.sync()

@@ -177,7 +177,7 @@ def containers(value: object, path: str, seen: set[int]) -> Iterator[tuple[str, 
 def filled(world: World) -> dict[str, int]:
     """What is not empty; of resources that were ever offered, and label keys, only names stay."""
     found = {path: size for path, size in containers(world.loop, "loop", set()) if size}
-    names = ("index.shelves", "index.wide._nodes", "index._known")
+    names = ("index.buckets", "index.high_cardinality._nodes", "index._tracked_keys")
     return {path: size for path, size in found.items() if not path.endswith(names)}
 
 
@@ -199,5 +199,5 @@ async def test_deleted_objects_leave_no_memory(leads: bool) -> None:
 
     assert (world.loop.journal.written > 20 * ROUNDS) == leads, "much was decided"
     assert filled(world) == {}
-    shelves = world.loop.cluster.index.buckets
-    assert {resource: len(shelf) for resource, shelf in shelves.items() if len(shelf)} == {}
+    buckets = world.loop.cluster.index.buckets
+    assert {resource: len(bucket) for resource, bucket in buckets.items() if len(bucket)} == {}
