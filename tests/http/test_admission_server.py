@@ -367,7 +367,9 @@ async def test_failing_pod_is_left_unchanged_and_the_next_is_answered(
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            "scheduler.admission.server.keep" if waits else "scheduler.admission.server.with_tier",
+            "scheduler.admission.server.reserve"
+            if waits
+            else "scheduler.admission.server.with_tier",
             fail,
         )
         assert await asking.ask("bad-") == AdmissionDecision()
