@@ -131,10 +131,10 @@ def test_deciding_for_a_snapshot_changes_nothing(
 def test_every_state_field_is_in_the_snapshot_or_derived() -> None:
     """An addition to the state is listed here; if decisions see it, ``restore`` must restore it."""
     written = {"scheduler_name", "pods", "assumed", "namespaces", "nodes", "index", "quotas"}
-    follow = {"nominated", "nominations", "_map_indexes", "verdicts", "groups"}
+    follow = {"nominated", "nominations", "_map_indexes", "filter_results", "groups"}
     never_changes = {"changed"}
 
     assert set(vars(Cluster())) == written | follow | never_changes
-    node_info = {"_node", "avoided", "pods", "_cuts", "resting", "is_settled"}
-    node_info |= {"_left", "_tally", "_gpus", "is_dynamic", "ports", "used", "unread", "claims"}
+    node_info = {"_node", "avoided", "pods", "_instances", "gpus_in_backoff", "is_settled"}
+    node_info |= {"_left", "_usage", "_gpus", "is_dynamic", "ports", "used", "unread", "claims"}
     assert set(NodeInfo.__slots__) <= node_info
