@@ -105,6 +105,11 @@ def patched(body: Json, said: AdmissionDecision | None = None, scope: Scope = "o
     return result
 
 
+def resources(body: Json, position: int = 0) -> Any:
+    """The resources of one container."""
+    return body["spec"]["containers"][position]["resources"]
+
+
 def environment(body: Json) -> dict[str, Any]:
     """What each container's CUDA_VISIBLE_DEVICES is: a text, ``@key`` of an annotation, or None."""
     listed = [*body["spec"].get("initContainers", ()), *body["spec"]["containers"]]

@@ -17,17 +17,13 @@ from tests.unit.webhook.pods import (
     container,
     patched,
     pod,
+    resources,
     rewrite,
     run,
 )
 
 ONE = {MIG_2G: "1"}
 DEGRADE = answer(rewrites=[rewrite()])
-
-
-def resources(body: dict[str, Any], position: int = 0) -> Any:
-    """The resources of one container."""
-    return body["spec"]["containers"][position]["resources"]
 
 
 @pytest.mark.contract("S0-20", "S0-21", "S0-22", "S3-2", "S3-17", "S3-19")

@@ -17,16 +17,12 @@ from tests.unit.webhook.pods import (
     container,
     patched,
     pod,
+    resources,
     rewrite,
     run,
 )
 
 ONE = {MIG_2G: "1"}
-
-
-def resources(body: dict[str, Any], position: int = 0) -> Any:
-    """The resources of one container."""
-    return body["spec"]["containers"][position]["resources"]
 
 
 def second_call(rewrites: Any = ()) -> AdmissionDecision:
