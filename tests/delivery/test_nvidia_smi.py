@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -22,7 +23,7 @@ from fakegpu.agent.host_dir import HostDir
 from fakegpu.config import Server
 from fakegpu.node.device_assignment import assign
 from fakegpu.node.pod_devices import PodUse
-from fakegpu.node.telemetry import read_all
+from fakegpu.node.telemetry import InstanceReading, Reading, read_all
 from fakegpu.server import Answers, application
 from fakegpu.topology.node_topology import NodeTopology, Utilization, encode_yaml
 from tests.unit.fakegpu.nodes import fake, use
@@ -99,6 +100,18 @@ def write(
     process = tmp_path / "cmdline"
     process.write_bytes(b"/usr/bin/python3\0train.py\0--epochs\0100\0--batch-size\0512\0")
     return {"FAKE_GPU_DEVICES": str(place), "FAKE_GPU_PROCESS": str(process)}
+
+
+def test_nvidia_smi_reads_only_fields_that_the_agent_writes() -> None:
+    """The Go structs and the Python structs are two declarations of one JSON format."""
+    tags = re.findall(r'json:"(\w+)', (SMI_SOURCE / "gpu.go").read_text())
+    written = {
+        field.encode_name
+        for struct in (Reading, InstanceReading)
+        for field in msgspec.structs.fields(struct)
+    }
+    assert tags
+    assert set(tags) <= written
 
 
 @pytest.mark.contract("S1-58")

@@ -20,7 +20,7 @@ type GPU struct {
 	MemoryClock       int        `json:"memoryClock"`
 	Xid               int        `json:"xid"`
 	IsLost            bool       `json:"isLost"`
-	IsCut             bool       `json:"isCut"`
+	HasMIG            bool       `json:"hasMig"`
 	Instances         []Instance `json:"instances"`
 }
 
@@ -40,7 +40,7 @@ const busID = "00000001:00:00.0"
 
 func (gpu GPU) migMode() string {
 	switch {
-	case gpu.IsCut:
+	case gpu.HasMIG:
 		return "Enabled"
 	case strings.HasPrefix(gpu.ComputeCapability, "8.0"),
 		strings.HasPrefix(gpu.ComputeCapability, "9."),

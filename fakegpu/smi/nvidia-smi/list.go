@@ -64,7 +64,7 @@ func full(gpus []GPU, now time.Time) string {
 		row(1, "Compute Mode", "Default")
 		section(1, "Utilization")
 		util := fmt.Sprintf("%d %%", gpu.Utilization)
-		if gpu.IsCut {
+		if gpu.HasMIG {
 			util = "N/A"
 		}
 		row(2, "Gpu", util)

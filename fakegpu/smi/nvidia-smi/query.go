@@ -70,7 +70,7 @@ var aliases = map[string]string{
 }
 
 func utilization(gpu GPU, _ []GPU, _ time.Time) string {
-	if gpu.IsCut {
+	if gpu.HasMIG {
 		return "[N/A]"
 	}
 	return fmt.Sprint(gpu.Utilization)

@@ -30,7 +30,7 @@ func table(gpus []GPU, now time.Time) string {
 	line(gpuFrame)
 	for _, gpu := range gpus {
 		util, mode := fmt.Sprintf("%d%%", gpu.Utilization), "N/A"
-		if gpu.IsCut {
+		if gpu.HasMIG {
 			util, mode = "N/A", "Enabled"
 		}
 		line("|%4d  %-12s          Off | %s Off |                  Off |",
