@@ -151,6 +151,15 @@ class Certificates(_Part, frozen=True):
     days: Annotated[int, msgspec.Meta(ge=1, le=3650)] = 90
 
 
+class Tolerations(_Part, frozen=True):
+    """With ``compareNumbers`` the toleration operators ``Lt`` and ``Gt`` are supported.
+
+    Set it where the API server has the feature gate TaintTolerationComparisonOperators.
+    """
+
+    compare_numbers: bool = False
+
+
 class Watch(_Part, frozen=True):
     """A watch without data for longer than ``silenceMaxS`` seconds counts as failed."""
 
@@ -164,10 +173,12 @@ class Config(_Part, frozen=True):
     kind: str = KIND
     scheduler_name: str = SCHEDULER_NAME
     placement: Literal["pack", "spread"] = "pack"
+    non_gpu: Literal["balanced", "pack"] = "balanced"
     maps: Maps = Maps()
     fallback: Fallback = Fallback()
     restore: Restore = Restore()
     mig: Mig = Mig()
+    tolerations: Tolerations = Tolerations()
     leader_election: LeaderElection = LeaderElection()
     webhook: Webhook = Webhook()
     forward: Forward = Forward()
@@ -190,8 +201,10 @@ class Config(_Part, frozen=True):
             Settings(
                 scheduler_name=self.scheduler_name,
                 placement=self.placement,
+                non_gpu=self.non_gpu,
                 maps_allow=self.maps.allow,
                 fallback_scope=self.fallback.scope,
+                compare_numbers=self.tolerations.compare_numbers,
                 decision_steps_max=self.decision_steps_max,
                 expects_webhook=self.expects_webhook,
                 own_namespace=self.leader_election.resource_namespace,

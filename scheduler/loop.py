@@ -166,7 +166,8 @@ class Loop:
                 self._runner.run(effect)
 
     def _apply(self, change: ev.Change, now: float) -> None:
-        notify_queue(self.queue, change, now, self._condition_at_node)
+        topology = self.cluster.topology
+        notify_queue(self.queue, change, now, self._condition_at_node, topology.concerns)
         match change:
             case ev.PodDone(uid):
                 if uid not in self.cluster.pods:
@@ -254,7 +255,7 @@ class Loop:
         self.queue.delete(pod.uid, now)
         self._runner.run(DropCondition(pod.uid))
         assumption = Assumption(placement.node_name, placement.devices, placement.index)
-        self.cluster.assume(pod, assumption)
+        self._run(tuple(self.cluster.assume(pod, assumption)), now)
         self._avoidance.record_binding(pod, placement.node_name, now)
         self._bindings.assume(placement, entry, record)
         if isinstance(placement, PendingPlacement):

@@ -318,14 +318,15 @@ def cluster(*objects: Pod | Node | Namespace | Avoided | NodePartitions | GpusIn
     return state
 
 
-SPREADING = default_pipeline(Settings(maps_allow="all", placement="spread"))
+PACKING = default_pipeline(Settings(maps_allow="all", non_gpu="pack"))
+SPREADING = default_pipeline(Settings(maps_allow="all", placement="spread", non_gpu="pack"))
 
 
 def best_node(
     view: View, newcomer: Pod, work: Budget | None = None, *, spread: bool = False
 ) -> NodeInfo | None:
-    """The best node for a pod, packed or spread; by default without a limit of steps."""
-    pipeline = SPREADING if spread else ALLOW_ALL_MAPS
+    """The best node by best fit, packed or spread; by default without a limit of steps."""
+    pipeline = SPREADING if spread else PACKING
     return Search(view, newcomer, pipeline, work or Budget(10**9)).best_node()
 
 

@@ -4,7 +4,6 @@ Each property of ``PodSpec``, and of every object inside that matters to placeme
 
 * used         we read it (an object: its properties have rows of their own)
 * irrelevant   it does not change the choice of a node in kube-scheduler either
-* soft         a preference: the pod is placed, the preference is not weighed, the pod is told
 * unsupported  there are values that we reject with a reason, see ``model/pods/pod_fields.py``
 * unread       no code reads it, because what it is about does not exist here
 
@@ -28,7 +27,6 @@ class Use(enum.Enum):
 
     USED = "used"
     IRRELEVANT = "irrelevant"
-    SOFT = "soft"
     UNSUPPORTED = "unsupported"
     UNREAD = "unread"
 
@@ -37,7 +35,6 @@ def _rows(
     *,
     used: str = "",
     irrelevant: str = "",
-    soft: str = "",
     unsupported: str = "",
     unread: str = "",
 ) -> dict[str, Use]:
@@ -45,7 +42,6 @@ def _rows(
     lists = (
         (Use.USED, used),
         (Use.IRRELEVANT, irrelevant),
-        (Use.SOFT, soft),
         (Use.UNSUPPORTED, unsupported),
         (Use.UNREAD, unread),
     )
@@ -57,7 +53,8 @@ def _rows(
 
 _POD_SPEC: Final = _rows(
     used="""
-        affinity containers ephemeralContainers hostNetwork initContainers nodeName nodeSelector
+        affinity containers ephemeralContainers hostNetwork hostUsers initContainers nodeName
+        nodeSelector
         overhead priority resources schedulerName schedulingGates
         terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes
     """,
@@ -70,9 +67,8 @@ _POD_SPEC: Final = _rows(
         os priorityClassName readinessGates restartPolicy runtimeClassName securityContext
         serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain
     """,
-    # hostUsers: only false together with hostNetwork (NodeDeclaredFeatures). resourceClaims:
-    # DynamicResources. schedulingGroup (1.36) and workloadRef (1.35): GangScheduling.
-    unsupported="hostUsers resourceClaims schedulingGroup workloadRef",
+    # resourceClaims: DynamicResources. schedulingGroup (1.36), workloadRef (1.35): GangScheduling.
+    unsupported="resourceClaims schedulingGroup workloadRef",
     # There is no preemption: every pod waits as one with the policy Never. Every pod has the field,
     # by the API server's defaulting, so a word about it in each refusal would say nothing.
     unread="preemptionPolicy",
@@ -120,8 +116,16 @@ _VOLUME: Final = _rows(
 )
 
 _POD_AFFINITY: Final = _rows(
-    soft="preferredDuringSchedulingIgnoredDuringExecution",
-    unsupported="requiredDuringSchedulingIgnoredDuringExecution",
+    used="""
+        preferredDuringSchedulingIgnoredDuringExecution
+        requiredDuringSchedulingIgnoredDuringExecution
+    """,
+)
+
+# matchLabelKeys and mismatchLabelKeys are merged into labelSelector by the API server.
+_POD_AFFINITY_TERM: Final = _rows(
+    used="labelSelector namespaceSelector namespaces topologyKey",
+    irrelevant="matchLabelKeys mismatchLabelKeys",
 )
 
 #: Object name as in the API's schema, property, use.
@@ -133,7 +137,7 @@ TABLE: Final = MappingProxyType(
         # With hostNetwork a containerPort is a host port, by the API server's defaulting.
         "ContainerPort": _rows(used="containerPort hostIP hostPort protocol", irrelevant="name"),
         # action: RestartAllContainers needs a feature of the node (NodeDeclaredFeatures).
-        "ContainerRestartRule": _rows(irrelevant="exitCodes", unsupported="action"),
+        "ContainerRestartRule": _rows(irrelevant="exitCodes", used="action"),
         "EnvVar": _rows(used="name value valueFrom"),
         "EnvVarSource": _rows(
             used="fieldRef",
@@ -150,31 +154,34 @@ TABLE: Final = MappingProxyType(
         "NodeSelectorRequirement": _rows(used="key operator values"),
         "NodeSelectorTerm": _rows(used="matchExpressions matchFields"),
         "ObjectFieldSelector": _rows(used="fieldPath", irrelevant="apiVersion"),
+        "LabelSelector": _rows(used="matchExpressions matchLabels"),
+        "LabelSelectorRequirement": _rows(used="key operator values"),
         "PodAffinity": _POD_AFFINITY,
+        "PodAffinityTerm": _POD_AFFINITY_TERM,
         "PodAntiAffinity": _POD_AFFINITY,
         "PodSchedulingGate": _rows(used="name"),
         "PreferredSchedulingTerm": _rows(used="preference weight"),
         # claims only tells the kubelet which container gets what of spec.resourceClaims.
         "ResourceRequirements": _rows(used="limits requests", irrelevant="claims"),
-        # operator: Lt and Gt, behind a feature gate that is off in every release so far.
-        "Toleration": _rows(
-            used="effect key value", irrelevant="tolerationSeconds", unsupported="operator"
-        ),
-        # whenUnsatisfiable: everything but ScheduleAnyway, which makes the whole constraint soft.
+        # operator: Lt and Gt count with tolerations.compareNumbers only, as in kube-scheduler with
+        # its feature gate, which is off in every release so far.
+        "Toleration": _rows(used="effect key operator value", irrelevant="tolerationSeconds"),
+        # whenUnsatisfiable: any value but DoNotSchedule and ScheduleAnyway.
         "TopologySpreadConstraint": _rows(
-            soft="""
+            used="""
                 labelSelector matchLabelKeys maxSkew minDomains nodeAffinityPolicy
                 nodeTaintsPolicy topologyKey
             """,
             unsupported="whenUnsatisfiable",
         ),
+        "WeightedPodAffinityTerm": _rows(used="podAffinityTerm weight"),
         "Volume": _VOLUME,
         # bindMountOptions needs a feature of the node (NodeDeclaredFeatures).
         "VolumeMount": _rows(
             irrelevant="""
                 mountPath mountPropagation name readOnly recursiveReadOnly subPath subPathExpr
             """,
-            unsupported="bindMountOptions",
+            used="bindMountOptions",
         ),
     }
 )

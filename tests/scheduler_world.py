@@ -58,7 +58,7 @@ class SchedulerWorld:
         asked = partial(condition_at_node, self.cluster, self.pipeline)
         for effect in effects:
             if isinstance(effect, ev.Change):
-                notify_queue(self.queue, effect, self.now, asked)
+                notify_queue(self.queue, effect, self.now, asked, self.cluster.topology.concerns)
             else:
                 self.run(effect)
 
@@ -81,7 +81,7 @@ class SchedulerWorld:
     def bind(self, placement: Placement) -> None:
         """The Binding succeeds, and the watch shows it."""
         assumption = Assumption(placement.node_name, placement.devices, placement.index)
-        self.cluster.assume(placement.pod, assumption)
+        self.apply(tuple(self.cluster.assume(placement.pod, assumption)))
         self.deliver(ev.PodUpdated(self.bound(placement)))
 
     def bound(self, placement: Placement) -> Pod:

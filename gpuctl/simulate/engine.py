@@ -12,7 +12,7 @@ makes no decision of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Final
@@ -166,9 +166,12 @@ class Simulator:
             self._place_foreign(pod)
 
     def _fold(self, event: ev.Event) -> None:
+        self._apply(fold(self.cluster, event))
+
+    def _apply(self, changes: Iterable[ev.Change]) -> None:
         check = partial(condition_at_node, self.cluster, self._pipeline)
-        for change in fold(self.cluster, event):
-            notify_queue(self._queue, change, self._now, check)
+        for change in changes:
+            notify_queue(self._queue, change, self._now, check, self.cluster.topology.concerns)
 
     def decide_due(self) -> None:
         """Decide on every pod that is due."""
@@ -186,7 +189,7 @@ class Simulator:
         self._queue.delete(pod.uid, self._now)
         self._reservations.end(pod.uid)
         assumption = Assumption(placement.node_name, placement.devices, placement.index)
-        self.cluster.assume(pod, assumption)
+        self._apply(self.cluster.assume(pod, assumption))
         self._record(granted_verdict(self.verdicts[pod.uid], placement))
 
     def _add_unschedulable(self, entry: QueuedPodInfo, rejection: Rejection) -> None:

@@ -7,12 +7,18 @@ every node's reasons are computed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 from scheduler.decide.mig import node_search
 from scheduler.framework.budget import Budget, is_light
-from scheduler.framework.pipeline import Pipeline, Score, first_rejection
-from scheduler.framework.plugin import Reasons
+from scheduler.framework.pipeline import (
+    Pipeline,
+    Score,
+    first_bound_rejection,
+    first_rejection,
+)
+from scheduler.framework.plugin import Bound, Reasons
 from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices
@@ -28,6 +34,10 @@ from scheduler.state.node_info import NodeInfo
 
 #: Up to this number of classes each class's own bucket is read; beyond it, the bucket of all nodes.
 BUCKETS_MAX: Final = 8
+#: Up to so many nodes that alone can pass are scanned instead of searched for.
+ONLY_MAX: Final = 256
+#: About so many nodes are compared by kube-scheduler's scores for a pod without GPUs.
+COMPARED_MAX: Final = 32
 
 Scored = tuple[Score, NodeInfo]
 
@@ -35,18 +45,23 @@ Scored = tuple[Score, NodeInfo]
 class Search:
     """The search for one pod; ``work`` counts the steps."""
 
-    def __init__(self, view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> None:
+    def __init__(
+        self, view: View, pod: Pod, pipeline: Pipeline, work: Budget, bound: Bound = ()
+    ) -> None:
         self._view = view
         self._pod = pod
         self._pipeline = pipeline
         self._work = work
+        self._bound = bound
         self.equivalence_class = pipeline.equivalence_class(pod)
 
     def best_node(self) -> NodeInfo | None:
         """The best node, or None; also None if the budget is spent before the node is known."""
         view, pod, work = self._view, self._pod, self._work
-        if len(pod.gpu_requests) > 1 or not self._is_covered():
-            return scan(_narrowed(view, pod), pod, work, self._pipeline)[0]
+        if (compared := self._compared()) is not None:
+            return self._best_compared(compared)
+        if (candidates := self._listed()) is not None:
+            return scan(candidates, pod, work, self._pipeline, self._bound)[0]
         if not work.spend_once(self.equivalence_class, len(view.index.classes) * pod.label_steps):
             return None
         for classes in self._ranked_classes():
@@ -66,8 +81,13 @@ class Search:
             if is_kept
             else filter_results.uncached(check)
         )
-        changed = self._view.changed.items()
-        return results.diagnosis({name: check(node_info) for name, node_info in changed})
+        answers = {name: check(node_info) for name, node_info in self._view.changed.items()}
+        if self._bound:
+            for name in (*results.feasible(), *answers):
+                node_info = self._view.at(name)
+                assert node_info is not None
+                answers[name] = answers.get(name) or first_bound_rejection(node_info, self._bound)
+        return results.diagnosis(answers)
 
     def is_infeasible(self) -> bool:
         """Whether every node rejects the pod, even without the placements that are tried out."""
@@ -176,8 +196,12 @@ class Search:
             return None
         node_info = view.at(name)
         assert node_info is not None, f"{name} is in a bucket and does not exist"
-        is_refused = first_rejection(self._pod, node_info, self._pipeline.node_filters)
-        return None if is_refused else node_info
+        return None if self._rejected(node_info) else node_info
+
+    def _rejected(self, node_info: NodeInfo) -> Reasons:
+        """Why a node of a class that passed does not take the pod."""
+        reasons = first_rejection(self._pod, node_info, self._pipeline.node_filters)
+        return reasons or first_bound_rejection(node_info, self._bound)
 
     def _with_dynamic_mig(self, classes: RankedClasses, *, is_few: bool) -> list[Scored]:
         pod, work = self._pod, self._work
@@ -201,9 +225,85 @@ class Search:
         return [
             (self._score(classes, node_info), node_info)
             for name, node_info in view.changed.items()
-            if view.index.class_of(name) in classes.numbers
-            and not first_rejection(pod, node_info, self._pipeline.node_filters)
+            if view.index.class_of(name) in classes.numbers and not self._rejected(node_info)
         ]
+
+    def _nominated(self) -> NodeInfo | None:
+        """The node that the pod is nominated for, if it takes the pod: no other node is compared
+        with it (kube-scheduler: evaluateNominatedNode).
+        """
+        node_info = self._view.at(self._pod.nominated_node)
+        if node_info is None or not self._work.spend(self._pod.label_steps + self._pod.node_steps):
+            return None
+        reasons = first_rejection(self._pod, node_info, self._pipeline.every_filter)
+        return None if reasons or first_bound_rejection(node_info, self._bound) else node_info
+
+    def _compared(self) -> list[NodeInfo] | None:
+        """The feasible nodes that are compared with each other; None where best fit chooses."""
+        view, pod = self._view, self._pod
+        if pod.nominated_node and (nominated := self._nominated()) is not None:
+            return [nominated]
+        if self._pipeline.compares_nodes(view, pod):
+            return self._feasible(view.candidates())
+        if not self._pipeline.is_balanced(pod):
+            return None
+        listed = self._listed()
+        return self._emptiest() if listed is None else self._feasible(listed)
+
+    def _feasible(self, candidates: Iterable[NodeInfo]) -> list[NodeInfo]:
+        if not self._work.spend(self.steps_of_diagnosis()):
+            return []
+        check = self._checker()
+        return [
+            node_info
+            for node_info in candidates
+            if not (check(node_info) or first_bound_rejection(node_info, self._bound))
+        ]
+
+    def _emptiest(self) -> list[NodeInfo]:
+        """Some feasible nodes of each class with the fewest devices, most free cpu first: the
+        best by kube-scheduler's scores is among them where nodes are of one size.
+        """
+        pod = self._pod
+        ranked = self._ranked_classes()
+        count = sum(len(classes.classes) for classes in ranked)
+        found = [info for classes in ranked for _, info in self._changed_nodes(classes)]
+        each = max(1, COMPARED_MAX // max(1, count))
+        cpu = pod.requests.get(well_known.CPU, 0) or LEAST
+        for classes in ranked:
+            for one in classes.classes:
+                bucket = one.buckets.get(ANY)
+                slots = bucket.fitting(0, cpu, spread=True) if bucket is not None else ()
+                fitting = (self._fitting(classes, name) for _, (_, name) in slots if self._spends())
+                found += islice((info for info in fitting if info is not None), each)
+        return found
+
+    def _spends(self) -> bool:
+        return self._work.spend(self._pod.node_steps)
+
+    def _best_compared(self, feasible: list[NodeInfo]) -> NodeInfo | None:
+        """The best of nodes that are compared with each other."""
+        pipeline, pod = self._pipeline, self._pod
+        if not feasible or self._work.is_over:
+            return None
+        totals = pipeline.normalized_scores(self._view, pod, feasible)
+        scored = (
+            (pipeline.compared_score(pod, node_info, total), node_info)
+            for node_info, total in zip(feasible, totals, strict=True)
+        )
+        return min(scored, key=lambda one: one[0])[1]
+
+    def _listed(self) -> Iterable[NodeInfo] | None:
+        """The candidates where the index is blind, or bound filters let few nodes pass."""
+        view, pod = self._view, self._pod
+        if len(pod.gpu_requests) > 1 or not self._is_covered():
+            return _narrowed(view, pod)
+        named = [one.only for one in self._bound if one.only is not None]
+        fewest = min(named, key=len, default=None)
+        if fewest is None or len(fewest) > ONLY_MAX:
+            return None
+        every = [view.at(name) for name in sorted(fewest)]
+        return [node_info for node_info in every if node_info is not None]
 
 
 def devices(pod: Pod, node_info: NodeInfo) -> Devices:
@@ -212,7 +312,11 @@ def devices(pod: Pod, node_info: NodeInfo) -> Devices:
 
 
 def scan(
-    candidates: Iterable[NodeInfo], pod: Pod, work: Budget, pipeline: Pipeline
+    candidates: Iterable[NodeInfo],
+    pod: Pod,
+    work: Budget,
+    pipeline: Pipeline,
+    bound: Bound = (),
 ) -> tuple[NodeInfo | None, dict[str, Reasons]]:
     """The best of these nodes, and the reasons of the rejected ones; no best node once ``work`` is
     spent.
@@ -227,6 +331,7 @@ def scan(
         if not reasons:
             _count_search(pod, node_info, work)
             reasons = first_rejection(pod, node_info, pipeline.node_filters)
+            reasons = reasons or first_bound_rejection(node_info, bound)
         assert node_info.node is not None
         if reasons:
             rejected[node_info.node.name] = reasons

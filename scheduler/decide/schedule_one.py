@@ -11,8 +11,9 @@ from scheduler.decide.impossible_request import impossible_in_cluster, impossibl
 from scheduler.decide.view import beside_nominated
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Decision, Placement, Rejection
-from scheduler.framework.pipeline import Pipeline, first_rejection
+from scheduler.framework.pipeline import Pipeline, first_bound_rejection, first_rejection
 from scheduler.framework.plugin import (
+    Bound,
     ChosenNode,
     NamedNodes,
     Reasons,
@@ -31,27 +32,27 @@ def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None =
     """Decide one pod; ``work`` counts the steps."""
     work = work or Budget(pipeline.decision_steps_max)
     view = beside_nominated(view, pod) if view.nominated else view
-    named = pipeline.pre_filter(view, pod)
-    if isinstance(named, Refuse):
+    filtered = pipeline.pre_filter(view, pod)
+    if isinstance(filtered, Refuse):
         if pod.map_text is not None:
             work.spend(pod.label_steps + pod.node_steps)  # reading the map took steps
-        return _refused(view, pod, named)
-    if named is not None:
-        return _at_named_node(view, pod, pipeline, named, work)
-    return _at_best_node(view, pod, pipeline, work)
+        return _refused(view, pod, filtered)
+    if filtered.named is not None:
+        return _at_named_node(view, pod, pipeline, filtered.named, filtered.bound, work)
+    return _at_best_node(view, pod, pipeline, filtered.bound, work)
 
 
 def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) -> Placement | None:
     """The same for a caller that does not need the reasons: a rejection costs no diagnosis."""
     work = work or Budget(pipeline.decision_steps_max)
     view = beside_nominated(view, pod) if view.nominated else view
-    named = pipeline.pre_filter(view, pod)
-    if isinstance(named, Refuse):
+    filtered = pipeline.pre_filter(view, pod)
+    if isinstance(filtered, Refuse):
         return None
-    if named is not None:
-        decision = _at_named_node(view, pod, pipeline, named, work)
+    if filtered.named is not None:
+        decision = _at_named_node(view, pod, pipeline, filtered.named, filtered.bound, work)
         return decision if isinstance(decision, Placement) else None
-    search = best_fit.Search(view, pod, pipeline, work)
+    search = best_fit.Search(view, pod, pipeline, work, filtered.bound)
     if view.filter_results.was_infeasible(search.equivalence_class) and search.is_infeasible():
         return None
     node_info = search.best_node()
@@ -62,7 +63,12 @@ def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) 
 
 
 def _at_named_node(
-    view: View, pod: Pod, pipeline: Pipeline, named: NamedNodes, work: Budget
+    view: View,
+    pod: Pod,
+    pipeline: Pipeline,
+    named: NamedNodes,
+    bound: Bound,
+    work: Budget,
 ) -> Decision:
     """A plugin names the pod's nodes: the first one that passes every filter is chosen."""
     steps = pod.label_steps + pod.node_steps
@@ -74,7 +80,8 @@ def _at_named_node(
         if name not in results:
             if not work.spend(steps):
                 return None
-            results[name] = first_rejection(pod, node_info, pipeline.every_filter)
+            reasons = first_rejection(pod, node_info, pipeline.every_filter)
+            results[name] = reasons or first_bound_rejection(node_info, bound)
         return results[name]
 
     choice = named.choose(check, work)
@@ -94,11 +101,11 @@ def _at_named_node(
     return _too_complex(view, pod, work, steps)
 
 
-def _at_best_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Decision:
+def _at_best_node(view: View, pod: Pod, pipeline: Pipeline, bound: Bound, work: Budget) -> Decision:
     """Every node is a candidate: the best node from the index, or the reasons of every node."""
     if not len(view.nodes):
         return _refused(view, pod, Refuse(NO_NODES_HERE))
-    search = best_fit.Search(view, pod, pipeline, work)
+    search = best_fit.Search(view, pod, pipeline, work, bound)
     before = work.spent
     # A class that was just rejected is probably rejected again: few nodes changed since.
     if view.filter_results.was_infeasible(search.equivalence_class):

@@ -14,7 +14,7 @@ from scheduler.decide import best_fit
 from scheduler.decide.view import WhatIfView, beside_nominated
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement
-from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.pipeline import Pipeline, PreFiltered
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig.instance_plan import creation_cost
 from scheduler.plugins.node_resources_fit import leftover
@@ -75,6 +75,7 @@ def rank(
     """
     pod = placement.pod
     view = beside_nominated(cluster, pod)
+    is_counted = won is not None
     won = won or view.at(placement.node_name)
     if pod.map_text is not None or won is None or won.node is None:
         return None
@@ -83,8 +84,12 @@ def rank(
     without.changed[placement.node_name] = NodeInfo(
         msgspec.structs.replace(won.node, allocatable={})
     )
+    if is_counted:
+        without.discount(pod, placement.node_name)
+    filtered = pipeline.pre_filter(without, pod)
+    bound = filtered.bound if isinstance(filtered, PreFiltered) else ()
     work = Budget(pipeline.decision_steps_max)
-    second = best_fit.Search(without, pod, pipeline, work).best_node()
+    second = best_fit.Search(without, pod, pipeline, work, bound).best_node()
     winner = _standing(pod, won, pipeline)
     if second is None:
         return Ranking(winner)

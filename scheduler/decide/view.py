@@ -12,6 +12,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
+from scheduler.state.topology.reader import Change
 
 
 class WhatIfView:
@@ -26,6 +27,7 @@ class WhatIfView:
         self.nominated: Mapping[str, Pod] = {}
         self.resolve = cluster.resolve
         self.namespace = cluster.namespace
+        self.topology = cluster.topology
         self.indexes_held = cluster.indexes_held
 
     def candidates(self) -> Iterator[NodeInfo]:
@@ -56,12 +58,17 @@ class WhatIfView:
             # The pod has no placement yet: use one of its possible placements.
             devices = Devices(mig_placements=chosen)
         node_info.add(pod, self.nodes.allocation(pod, devices))
+        self.topology = self.topology.with_changes((Change(pod, node_name, 1),))
 
     def lift(self, pod: Pod) -> None:
         """Remove a nominated pod from its node."""
         node_info = self.changed.get(pod.nominated_node)
-        if node_info is not None:
-            node_info.remove(pod.uid)
+        if node_info is not None and node_info.remove(pod.uid) is not None:
+            self.topology = self.topology.with_changes((Change(pod, pod.nominated_node, -1),))
+
+    def discount(self, pod: Pod, node_name: str) -> None:
+        """Do not count a placed pod in its topology domains."""
+        self.topology = self.topology.with_changes((Change(pod, node_name, -1),))
 
 
 def beside_nominated(view: View, pod: Pod) -> View:

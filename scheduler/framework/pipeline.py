@@ -6,17 +6,22 @@ The loop, the simulator, admission, what-if views and replay all decide through 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
+
+import msgspec
 
 from scheduler.framework.decision import PendingPlacement, Placement
 from scheduler.framework.plugin import (
     FITS,
+    Bound,
+    BoundFilter,
     Check,
     ClassFilter,
     NamedNodes,
     NodeFilter,
     NodeKey,
+    NormalizedScore,
     Plugin,
     PreBind,
     PreFilter,
@@ -33,6 +38,17 @@ from scheduler.framework.view import View
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state.node_info import NodeInfo
+
+
+class PreFiltered(msgspec.Struct, frozen=True):
+    """What PreFilter leaves to the search: the nodes that a plugin names, and bound filters."""
+
+    named: NamedNodes | None = None
+    bound: Bound = ()
+
+
+#: What PreFilter leaves of most pods.
+EVERY_NODE = PreFiltered()
 
 #: The sort key of a feasible node: soft penalties, each plugin's key, the name. Smaller is better.
 Score = tuple[int, tuple[tuple[float, ...], ...], str]
@@ -78,15 +94,21 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
             one.check for plugin in self.plugins for one in plugin.filters if isinstance(one, kind)
         )
 
-    def pre_filter(self, view: View, pod: Pod) -> Refuse | NamedNodes | None:
-        """Reject the pod before any node is checked, or name its nodes; None: search all nodes."""
+    def pre_filter(self, view: View, pod: Pod) -> Refuse | PreFiltered:
+        """Reject the pod before any node is checked, or name its nodes and bind filters."""
         named: NamedNodes | None = None
+        bound: Bound = ()
         for check in self._pre_filters:
             answer = check(view, pod, self)
+            if answer is None:
+                continue
             if isinstance(answer, Refuse):
                 return answer
-            named = answer or named
-        return named
+            if isinstance(answer, BoundFilter):
+                bound += (answer,)
+            else:
+                named = answer
+        return PreFiltered(named, bound) if named is not None or bound else EVERY_NODE
 
     def soft_penalty(self, pod: Pod, node: Node) -> int:
         """The penalty of a node for the pod's soft preferences; negative for matching ones."""
@@ -95,11 +117,43 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
             total += penalty(pod, node)
         return total
 
+    def compares_nodes(self, view: View, pod: Pod) -> bool:
+        """Whether the pod's nodes have to be compared with each other."""
+        return any(compares(view, pod) for compares in self._comparisons)
+
+    def normalized_scores(
+        self, view: View, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> list[tuple[int, int]]:
+        """The weighted sums of kube-scheduler's scores of all feasible nodes: of those for the
+        pod's own preferences, and of the others; more is better.
+        """
+        preferences, others = [0] * len(nodes), [0] * len(nodes)
+        for one in self._normalized_scores:
+            totals = preferences if one.is_preference else others
+            for place, score in enumerate(one.score(view, pod, nodes)):
+                totals[place] += one.weight * score
+        return list(zip(preferences, others, strict=True))
+
     def score(self, pod: Pod, node_info: NodeInfo, soft_penalty: int) -> Score:
         """The sort key of one feasible node with this soft penalty."""
         assert node_info.node is not None
-        keys = tuple([key(pod, node_info, self) for key in self._node_keys])
-        return (soft_penalty, keys, node_info.node.name)
+        return (soft_penalty, self._keys(pod, node_info), node_info.node.name)
+
+    def compared_score(self, pod: Pod, node_info: NodeInfo, totals: tuple[int, int]) -> Score:
+        """The same for a node with these sums of ``normalized_scores``.
+
+        A pod that requests no GPU keeps away from devices before anything but its own preferences
+        counts; for a pod with GPUs what is lost of them comes next.
+        """
+        assert node_info.node is not None
+        preferences, others = totals
+        keys = self._keys(pod, node_info)
+        if not pod.gpu_requests:
+            keys = ((node_info.free_devices, -others), *keys)
+        return (-preferences, keys, node_info.node.name)
+
+    def _keys(self, pod: Pod, node_info: NodeInfo) -> tuple[tuple[float, ...], ...]:
+        return tuple([key(pod, node_info, self) for key in self._node_keys])
 
     def reserve(self, pod: Pod, context: ReserveContext) -> Placement | Refuse:
         """The pod's devices on the chosen node, and the objects that must exist before its
@@ -171,6 +225,14 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return tuple(one.soft_penalty for one in self.plugins if one.soft_penalty is not None)
 
     @cached_property
+    def _comparisons(self) -> tuple[Callable[[View, Pod], bool], ...]:
+        return tuple(one.compares_nodes for one in self.plugins if one.compares_nodes is not None)
+
+    @cached_property
+    def _normalized_scores(self) -> tuple[NormalizedScore, ...]:
+        return tuple(score for one in self.plugins for score in one.normalized_scores)
+
+    @cached_property
     def _node_keys(self) -> tuple[NodeKey, ...]:
         return tuple(one.node_key for one in self.plugins if one.node_key is not None)
 
@@ -187,6 +249,15 @@ def first_rejection(pod: Pod, node_info: NodeInfo, filters: tuple[Check, ...]) -
     """The reasons of the first filter that rejects the node; empty when the pod fits."""
     for check in filters:
         reasons = check(pod, node_info)
+        if reasons:
+            return reasons
+    return FITS
+
+
+def first_bound_rejection(node_info: NodeInfo, bound: Bound) -> Reasons:
+    """The same for the filters that PreFilter bound to what is not on the node."""
+    for one in bound:
+        reasons = one.check(node_info)
         if reasons:
             return reasons
     return FITS

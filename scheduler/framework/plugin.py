@@ -4,6 +4,8 @@
 PreFilter  ``pre_filter``: before any node is checked; may reject the pod or name its nodes.
 Filter     ``filters``: whether the pod fits on one node, and the reasons if not.
 Score      ``soft_penalty`` per node class, then ``node_key`` per node; smaller is better.
+           ``normalized_scores`` of all feasible nodes instead of ``soft_penalty`` where a plugin
+           ``compares_nodes``, and for pods that request no GPU.
 Reserve    ``reserve``: the pod's devices on the chosen node; may still reject the pod.
 PreBind    ``pre_bind``: objects that the Binding waits for; may still reject the pod.
 ========== =================================================================================
@@ -16,7 +18,7 @@ at the node of the event, or the ``queueing_hint`` of the plugin that names the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -59,6 +61,22 @@ class NodeFilter(msgspec.Struct, frozen=True):
 Filter = ClassFilter | NodeFilter
 
 
+class BoundFilter(msgspec.Struct, frozen=True):
+    """PreFilter's answer of a plugin whose filter also reads what is not on the node: pods in the
+    node's topology domains, or other objects.
+
+    ``check`` is bound to what PreFilter read of them, and holds for this decision only; it is asked
+    about nodes that pass every other filter. ``only`` are the names of the nodes that can pass,
+    where the plugin knows them and they are few.
+    """
+
+    check: Callable[[NodeInfo], Reasons]
+    only: frozenset[str] | None = None
+
+
+Bound = tuple[BoundFilter, ...]
+
+
 class Refuse(msgspec.Struct, frozen=True):
     """No node fits, independently of the nodes; ``reason`` summarizes the reasons in ``behind``."""
 
@@ -97,8 +115,25 @@ class NamedNodes(Protocol):
 
 
 QueueingHint = Callable[[View, Pod, Settings], Reasons | None]
-PreFilter = Callable[[View, Pod, Settings], Refuse | NamedNodes | None]
+PreFilter = Callable[[View, Pod, Settings], Refuse | NamedNodes | BoundFilter | None]
 SoftPenalty = Callable[[Pod, Node], int]
+#: The greatest score of one node (kube-scheduler: MaxNodeScore).
+SCORE_MAX: Final = 100
+
+
+class NormalizedScore(msgspec.Struct, frozen=True):
+    """kube-scheduler's score of all feasible nodes of a pod: 0 to SCORE_MAX each, more is better.
+
+    It compares the nodes with each other, so it is computed only for pods for which a plugin
+    ``compares_nodes`` or that request no GPU. ``is_preference`` where it scores what the pod itself
+    prefers: the weighted sum of these scores comes first.
+    """
+
+    weight: int
+    score: Callable[[View, Pod, Sequence[NodeInfo]], Sequence[int]]
+    is_preference: bool = True
+
+
 NodeKey = Callable[[Pod, NodeInfo, Settings], tuple[float, ...]]
 
 
@@ -132,6 +167,19 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     pre_filter: PreFilter | None = None
     filters: tuple[Filter, ...] = ()
     soft_penalty: SoftPenalty | None = None
+    compares_nodes: Callable[[View, Pod], bool] | None = None
+    normalized_scores: tuple[NormalizedScore, ...] = ()
     node_key: NodeKey | None = None
     reserve: Reserve | None = None
     pre_bind: PreBind | None = None
+
+
+def normalized(raw: Sequence[int], *, reverse: bool = False) -> list[int]:
+    """Scores from 0 to SCORE_MAX, in proportion to the greatest (kube-scheduler:
+    helper.DefaultNormalizeScore).
+    """
+    most = max(raw, default=0)
+    if most == 0:
+        return [SCORE_MAX if reverse else 0 for _ in raw]
+    scores = [SCORE_MAX * value // most for value in raw]
+    return [SCORE_MAX - score for score in scores] if reverse else scores

@@ -31,8 +31,8 @@ CONSTRAINTS: Final = PodRead(
 )
 HOST_PORTS: Final = PodRead("host ports", lambda pod: pod.host_ports)
 READABLE: Final = PodRead(
-    "what cannot be read or is not supported",
-    lambda pod: (pod.unread, pod.unsupported),
+    "what cannot be read, is not supported, or needs a feature of the node",
+    lambda pod: (pod.unread, pod.unsupported, pod.required_features),
 )
 DEVICES_READ: Final = PodRead(
     "annotations from which containers read their devices",
@@ -43,7 +43,13 @@ MAP: Final = PodRead(
     lambda pod: pod.uid if pod.map_text is not None else None,
 )
 
+#: Compared per decision, since it depends on the terms of placed pods
+#: (``TopologyReader.terms_key``): the answers of a node itself do not depend on it.
+TERMS: Final = PodRead(
+    "pod affinity, topology spread and the labels that terms select", lambda _: None
+)
+
 #: What ``Pod.kind`` holds already; MAP is in no kind, because a mapped pod is a class of its own.
 IN_EQUIVALENCE_CLASS: Final = frozenset(
-    (REQUESTS, CONSTRAINTS, HOST_PORTS, READABLE, DEVICES_READ, MAP)
+    (TERMS, REQUESTS, CONSTRAINTS, HOST_PORTS, READABLE, DEVICES_READ, MAP)
 )

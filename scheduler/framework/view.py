@@ -13,6 +13,7 @@ from scheduler.state.cache.nodes import Nodes
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.node_info import NodeInfo
+from scheduler.state.topology.reader import TopologyReader
 
 
 class View(Protocol):
@@ -39,6 +40,10 @@ class View(Protocol):
         """Nominated pods that are not placed on their node yet, and capacity that open migrations
         hold for their replacements.
         """
+
+    @property
+    def topology(self) -> TopologyReader:
+        """Placed pods per value of a node label, with what is tried out."""
 
     def at(self, name: str) -> NodeInfo | None:
         """The NodeInfo of one existing node."""

@@ -48,6 +48,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     allocatable: dict[str, int] = {}
     capacity: dict[str, int] = {}
     annotations: dict[str, str] = {}
+    declared_features: frozenset[str] = frozenset()
     created: str = ""
     boot: str = ""
     unread: str = ""

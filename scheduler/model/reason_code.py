@@ -18,6 +18,9 @@ class RequeueCause(enum.Enum):
 
     POD = "the pod itself changed"
     FREED = "a pod on a node was deleted or finished"
+    PODS_IN_DOMAIN = (
+        "a pod that a term counts was placed, deleted or relabelled, or a domain changed"
+    )
     NODE = "a node was added, or its labels, taints or allocatable changed"
     NAMESPACE = "a namespace's labels or annotations changed"
     DEVICES = "the device assignment of a pod became known"

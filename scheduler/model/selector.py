@@ -122,7 +122,7 @@ def matches_term(term: Term, labels: Mapping[str, str], node_name: str) -> bool:
     """Whether a node meets every requirement of a term; an empty term matches no node."""
     if not (term.match_expressions or term.match_fields) or not _is_sound(term):
         return False
-    if not all(_holds(requirement, labels) for requirement in term.match_expressions):
+    if not all(holds(requirement, labels) for requirement in term.match_expressions):
         return False
     if not node_name:
         # Same as nodeaffinity.go: a node without a name has no fields to compare.
@@ -137,15 +137,20 @@ def matches_any(terms: Iterable[Term], labels: Mapping[str, str], node_name: str
 
 def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
     """Whether labels match a selector: none matches nothing, an empty one matches everything."""
-    if selector is None:
+    if selector is None or not is_sound_label_selector(selector):
         return False
-    for requirement in selector.match_expressions:
-        if requirement.operator in ("Gt", "Lt") or not _is_sound_expression(requirement):
-            return False
-        if not _holds(requirement, labels):
-            return False
+    return all(holds(requirement, labels) for requirement in selector.match_expressions) and all(
+        labels.get(key) == wanted for key, wanted in selector.match_labels.items()
+    )
+
+
+def is_sound_label_selector(selector: LabelSelector) -> bool:
+    """Whether Kubernetes can parse a label selector; one that it cannot parse matches nothing."""
     return all(
-        labels.get(key) == wanted and is_label_key(key) and is_label_value(wanted)
+        requirement.operator not in ("Gt", "Lt") and _is_sound_expression(requirement)
+        for requirement in selector.match_expressions
+    ) and all(
+        is_label_key(key) and is_label_value(wanted)
         for key, wanted in selector.match_labels.items()
     )
 
@@ -189,7 +194,7 @@ def _is_sound_expression(requirement: Requirement) -> bool:
     return countable and is_label_key(requirement.key) and all(map(is_label_value, values))
 
 
-def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     """Whether labels satisfy a valid requirement."""
     actual = labels.get(requirement.key)
     match requirement.operator:

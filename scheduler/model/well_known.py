@@ -14,6 +14,9 @@ SCHEDULER_NAME: Final = "gpu-scheduler"
 PREFIX: Final = "gpu-scheduler.io/"
 VENDOR: Final = "nvidia.com/"
 
+#: kubelet's label with the name of its machine.
+HOSTNAME: Final = "kubernetes.io/hostname"
+
 # --- what users write -------------------------------------------------------------------
 MAP: Final = "gpu-scheduling-map"
 CUDA_MODE: Final = PREFIX + "cuda-mode"

@@ -18,14 +18,17 @@ from scheduler.framework.settings import Settings
 from scheduler.model.reason_code import ReasonCode
 from scheduler.plugins import (
     gpu_memory,
+    inter_pod_affinity,
     mig_state,
     node_affinity,
     node_avoidance,
+    node_declared_features,
     node_ports,
     node_readable,
     node_resources_fit,
     node_unschedulable,
     pod_supported,
+    pod_topology_spread,
     taint_toleration,
     webhook_mutation,
 )
@@ -45,6 +48,9 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
     mig_state.PLUGIN,
     dynamic_mig.PLUGIN,
     node_resources_fit.PLUGIN,
+    pod_topology_spread.PLUGIN,
+    inter_pod_affinity.PLUGIN,
+    node_declared_features.PLUGIN,
     gpu_devices.PLUGIN,
     gpu_map.PLUGIN,
     node_avoidance.PLUGIN,
@@ -63,5 +69,9 @@ REASON_CODES: Final = reason_codes_of(PLUGINS)
 
 def default_pipeline(settings: Settings | None = None) -> Pipeline:
     """The registered plugins with these settings."""
-    given = msgspec.structs.asdict(settings or Settings())
-    return Pipeline(plugins=PLUGINS, **given)
+    settings = settings or Settings()
+    plugins = PLUGINS
+    if settings.compare_numbers:
+        comparing = taint_toleration.COMPARING
+        plugins = tuple(comparing if one.name == comparing.name else one for one in PLUGINS)
+    return Pipeline(plugins=plugins, **msgspec.structs.asdict(settings))

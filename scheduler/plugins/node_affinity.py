@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from scheduler.framework import pod_reads
-from scheduler.framework.plugin import FITS, ClassFilter, Plugin, Reasons
+from scheduler.framework.plugin import (
+    FITS,
+    ClassFilter,
+    NormalizedScore,
+    Plugin,
+    Reasons,
+    normalized,
+)
+from scheduler.framework.view import View
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
@@ -56,10 +65,16 @@ def soft_penalty(pod: Pod, node: Node) -> int:
     )
 
 
+def score(_view: View, pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
+    """The sum of the weights of the preferred terms that each node matches, normalized."""
+    return normalized([-soft_penalty(pod, node_info.node) for node_info in nodes if node_info.node])
+
+
 PLUGIN: Final = Plugin(
     name="NodeAffinity",
     reads=(pod_reads.CONSTRAINTS,),
     codes=(AFFINITY,),
     filters=(ClassFilter(check),),
     soft_penalty=soft_penalty,
+    normalized_scores=(NormalizedScore(weight=2, score=score),),
 )

@@ -2,17 +2,27 @@
 noderesources/fit).
 
 Score is best fit: the node with the smallest leftovers wins. A pod without device requests prefers
-nodes without devices, so that their CPU stays free for GPU pods.
+nodes without devices, so that their CPU stays free for GPU pods; with ``nonGpu: balanced``
+kube-scheduler's scores choose among these nodes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
 from scheduler.framework import pod_reads
-from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons
+from scheduler.framework.plugin import (
+    FITS,
+    SCORE_MAX,
+    NodeFilter,
+    NormalizedScore,
+    Plugin,
+    Reasons,
+)
 from scheduler.framework.settings import Settings
+from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
@@ -51,6 +61,9 @@ INSUFFICIENT = ReasonCode(
     words=(r"Insufficient \S",),
     is_about_resource=True,
 )
+
+#: The resources that kube-scheduler scores.
+SCORED: Final = (well_known.CPU, well_known.MEMORY)
 
 _TOO_MANY_PODS = Reason(code=TOO_MANY_PODS, text="Too many pods")
 
@@ -129,6 +142,52 @@ def best_fit(pod: Pod, node_info: NodeInfo, settings: Settings) -> tuple[int, in
     return (-devices, -others, -cpu) if pod.gpu_requests else (devices, others, -cpu)
 
 
+def least_allocated(_view: View, pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
+    """The share of cpu and memory that is left with the pod (kube-scheduler: LeastAllocated)."""
+    return [_mean_left(pod, node_info) for node_info in nodes]
+
+
+def _mean_left(pod: Pod, node_info: NodeInfo) -> int:
+    shares = [
+        0 if wanted > allocatable else (allocatable - wanted) * SCORE_MAX // allocatable
+        for wanted, _, allocatable in _amounts(pod, node_info)
+    ]
+    return sum(shares) // len(shares) if shares else 0
+
+
+def balanced_allocation(_view: View, pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
+    """How much the pod evens out the shares of cpu and memory that are requested (kube-scheduler
+    1.36: NodeResourcesBalancedAllocation); a pod that requests neither is not scored."""
+    if not any(pod.requests.get(resource) for resource in SCORED):
+        return [0] * len(nodes)
+    half = SCORE_MAX // 2
+    scores = []
+    for node_info in nodes:
+        amounts = _amounts(pod, node_info)
+        better = _evenness([(wanted, of) for wanted, _, of in amounts])
+        better -= _evenness([(used, of) for _, used, of in amounts])
+        scores.append(half + (half + better) // 2)
+    return scores
+
+
+def _evenness(amounts: list[tuple[int, int]]) -> int:
+    shares = [min(1.0, amount / of) for amount, of in amounts]
+    deviation = abs(shares[0] - shares[1]) / 2 if len(shares) == len(SCORED) else 0.0
+    return int((1 - deviation) * SCORE_MAX)
+
+
+def _amounts(pod: Pod, node_info: NodeInfo) -> list[tuple[int, int, int]]:
+    """Of cpu and memory: requested with the pod, requested now, allocatable."""
+    assert node_info.node is not None
+    found = []
+    for resource in SCORED:
+        allocatable = node_info.node.allocatable.get(resource, 0)
+        if allocatable:
+            used = node_info.used.get(resource, 0)
+            found.append((used + pod.requests.get(resource, 0), used, allocatable))
+    return found
+
+
 PLUGIN: Final = Plugin(
     name="NodeResourcesFit",
     reads=(pod_reads.REQUESTS,),
@@ -138,4 +197,8 @@ PLUGIN: Final = Plugin(
     ),
     filters=(NodeFilter(check),),
     node_key=best_fit,
+    normalized_scores=(
+        NormalizedScore(weight=1, score=least_allocated, is_preference=False),
+        NormalizedScore(weight=1, score=balanced_allocation, is_preference=False),
+    ),
 )

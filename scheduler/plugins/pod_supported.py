@@ -1,18 +1,14 @@
 """Rejects pods that this scheduler cannot decode, or whose fields it does not implement.
 
-The reason names the field; the field is never ignored silently. Preferences that are not
-implemented are named in an event of the placed pod.
+The reason names the field; the field is never ignored silently.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from scheduler.framework import pod_reads
-from scheduler.framework.decision import Placement
-from scheduler.framework.plugin import Plugin, Refuse, ReserveContext
+from scheduler.framework.plugin import Plugin, Refuse
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
@@ -61,15 +57,6 @@ def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
     return None
 
 
-def reserve(_context: ReserveContext, placement: Placement) -> Placement:
-    """Note the pod's preferences that are not implemented."""
-    soft = placement.pod.soft
-    if not soft:
-        return placement
-    note = ("PreferenceIgnored", f"not considered: {' and '.join(soft)}")
-    return msgspec.structs.replace(placement, notes=(*placement.notes, note))
-
-
 def _refuse(code: ReasonCode, text: str) -> Refuse:
     return Refuse(Reason(code=code, text=text, resolvable=False))
 
@@ -79,5 +66,4 @@ PLUGIN: Final = Plugin(
     reads=(pod_reads.READABLE, pod_reads.REQUESTS),
     codes=(UNREADABLE, UNSUPPORTED),
     pre_filter=pre_filter,
-    reserve=reserve,
 )

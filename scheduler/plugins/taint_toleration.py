@@ -5,11 +5,22 @@ Node conditions are ignored: the node controllers convert them into taints.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Final
 
+import msgspec
+
 from scheduler.framework import pod_reads
-from scheduler.framework.plugin import FITS, ClassFilter, Plugin, Reasons
+from scheduler.framework.plugin import (
+    FITS,
+    ClassFilter,
+    NormalizedScore,
+    Plugin,
+    Reasons,
+    normalized,
+)
+from scheduler.framework.view import View
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
@@ -35,13 +46,13 @@ TAINT = ReasonCode(
 SOFT_TAINT_COST: Final = 100
 
 
-def check(pod: Pod, node_info: NodeInfo) -> Reasons:
+def check(pod: Pod, node_info: NodeInfo, *, compare_numbers: bool = False) -> Reasons:
     """Reject the node for its first taint that the pod does not tolerate."""
     node = node_info.node
     assert node is not None
     if not node.taints:
         return FITS
-    taint = untolerated(node.taints, pod.tolerations)
+    taint = untolerated(node.taints, pod.tolerations, compare_numbers=compare_numbers)
     return () if taint is None else _no(taint)
 
 
@@ -52,15 +63,30 @@ def _no(taint: Taint) -> Reasons:
     return (Reason(code=TAINT, text=text, resolvable=False),)
 
 
-def soft_penalty(pod: Pod, node: Node) -> int:
+def soft_penalty(pod: Pod, node: Node, *, compare_numbers: bool = False) -> int:
     """The penalty of the PreferNoSchedule taints that the pod does not tolerate."""
+    return SOFT_TAINT_COST * _untolerated_soft(pod, node, compare_numbers=compare_numbers)
+
+
+def score(
+    _view: View, pod: Pod, nodes: Sequence[NodeInfo], *, compare_numbers: bool = False
+) -> list[int]:
+    """The number of untolerated PreferNoSchedule taints of each node, normalized: fewer is more."""
+    every = [node_info.node for node_info in nodes if node_info.node is not None]
+    taints = [_untolerated_soft(pod, node, compare_numbers=compare_numbers) for node in every]
+    return normalized(taints, reverse=True)
+
+
+def _untolerated_soft(pod: Pod, node: Node, *, compare_numbers: bool) -> int:
     if not node.taints:
         return 0
-    return SOFT_TAINT_COST * sum(
+    return sum(
         1
         for taint in node.taints
         if taint.effect == "PreferNoSchedule"
-        and not any(tolerates(toleration, taint) for toleration in pod.tolerations)
+        and not any(
+            tolerates(one, taint, compare_numbers=compare_numbers) for one in pod.tolerations
+        )
     )
 
 
@@ -70,4 +96,12 @@ PLUGIN: Final = Plugin(
     codes=(TAINT,),
     filters=(ClassFilter(check),),
     soft_penalty=soft_penalty,
+    normalized_scores=(NormalizedScore(weight=3, score=score),),
+)
+#: The same where the operators Lt and Gt count (TaintTolerationComparisonOperators).
+COMPARING: Final = msgspec.structs.replace(
+    PLUGIN,
+    filters=(ClassFilter(partial(check, compare_numbers=True)),),
+    soft_penalty=partial(soft_penalty, compare_numbers=True),
+    normalized_scores=(NormalizedScore(weight=3, score=partial(score, compare_numbers=True)),),
 )

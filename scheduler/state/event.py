@@ -262,13 +262,14 @@ class ClusterEvent(msgspec.Struct, frozen=True):
 
     ``scope`` is the workload for OWNER, the namespace for NAMESPACE. The changed node and the
     resources that became free there restrict it further. Empty means any workload, any node, any
-    resource.
+    resource. ``pod`` is the placed pod that changed, for PODS_IN_DOMAIN; None means any.
     """
 
     cause: RequeueCause
     scope: str = ""
     node_name: str = ""
     what: frozenset[str] = frozenset()
+    pod: Pod | None = None
 
 
 Change = PodPending | PodDone | BindFailed | ClusterEvent

@@ -8,7 +8,7 @@ from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
-from scheduler.state.queue.equivalence_group import ConditionAtNode
+from scheduler.state.queue.equivalence_group import Concerns, ConditionAtNode
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 
 
@@ -47,7 +47,11 @@ def apart(cluster: Cluster, event: ev.Event) -> Iterator[ev.Event]:
 
 
 def notify_queue(
-    queue: SchedulingQueue, change: ev.Change, now: float, condition_at: ConditionAtNode
+    queue: SchedulingQueue,
+    change: ev.Change,
+    now: float,
+    condition_at: ConditionAtNode,
+    concerns: Concerns,
 ) -> None:
     """Pass a change to the queue: pending pods, finished pods, and pods to requeue.
 
@@ -59,7 +63,7 @@ def notify_queue(
         case ev.PodDone(uid):
             queue.delete(uid, now)
         case ev.ClusterEvent():
-            queue.requeue_on(change, now, condition_at)
+            queue.requeue_on(change, now, condition_at, concerns)
 
 
 def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:

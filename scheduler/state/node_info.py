@@ -280,6 +280,13 @@ class NodeInfo:
         """The free amount of a resource; 0 for one that is not advertised."""
         return self.left.get(resource, 0)
 
+    @property
+    def free_devices(self) -> int:
+        """How many GPUs and MIG instances of any kind are left."""
+        if self._node is None:
+            return 0
+        return sum(self.free(resource) for resource in self._node.devices)
+
     def free_indexes(self) -> tuple[int, ...]:
         """Free indexes, ascending; empty if the node has no known GPU count."""
         there = self._node.indexes if self._node else ()

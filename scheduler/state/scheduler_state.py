@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 
 import msgspec
 
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.equivalence_group import EquivalenceOf, equivalence_class_of
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
@@ -35,5 +36,10 @@ def empty_state(
     everything that plugins read of a pod.
     """
     cluster = Cluster(scheduler_name, maps_allow, node_labels)
-    queue = SchedulingQueue(equivalence_of)
+
+    def equivalence_class(pod: Pod) -> Hashable:
+        terms = cluster.topology.terms_key(pod)
+        return equivalence_of(pod) if terms is None else (equivalence_of(pod), terms)
+
+    queue = SchedulingQueue(equivalence_class)
     return SchedulerState(cluster, queue, Reservations(scope, cluster.namespaces))

@@ -13,8 +13,9 @@ from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.queue.scheduling_queue import BACKOFF_MAX_S
-from tests.builders import ALLOW_ALL_MAPS, dynamic, node, pod
+from tests.builders import ALLOW_ALL_MAPS, dynamic, namespace, node, pod
 from tests.property.strategies import MIG_LABELS, nodes, wanted
+from tests.property.term_strategies import labels, machine, names, spec
 from tests.scheduler_world import SchedulerWorld
 
 NODES = ("n0", "n1")
@@ -98,7 +99,40 @@ class World(SchedulerWorld):
             self.decide_due()
 
 
-@given(EVENTS, st.lists(st.integers(0, 3), min_size=1, max_size=10))
+@st.composite
+def pods_with_terms(draw: st.DrawFn) -> Pod:
+    """Pods that need or exclude each other; those of other schedulers are on a node already."""
+    number = draw(st.integers(0, 9))
+    at = draw(names) if number < 4 else ""
+    return pod(
+        f"p-{number}",
+        uid=f"u{number}",
+        namespace=draw(st.sampled_from(("team", "other"))),
+        node=at,
+        scheduler="default-scheduler" if at else "gpu-scheduler",
+        labels=draw(labels),
+        deleting=draw(st.integers(0, 4)) == 0 if at else False,
+        spec=draw(spec()),
+    )
+
+
+EVENTS_OF_TERMS = st.lists(
+    st.one_of(
+        st.integers(0, 4).flatmap(machine).map(ev.NodeUpdated),
+        names.map(ev.NodeDeleted),
+        pods_with_terms().map(ev.PodUpdated),
+        pods_with_terms().map(ev.PodUpdated),
+        st.integers(0, 9).map(lambda number: ev.PodDeleted(f"u{number}")),
+        st.builds(namespace, st.sampled_from(("team", "other")), labels=labels).map(
+            ev.NamespaceUpdated
+        ),
+    ),
+    min_size=5,
+    max_size=40,
+)
+
+
+@given(st.one_of(EVENTS, EVENTS_OF_TERMS), st.lists(st.integers(0, 3), min_size=1, max_size=10))
 def test_sleeping_pods_would_still_be_refused(events: list[ev.Event], pauses: list[int]) -> None:
     world = World()
     for number, event in enumerate(events):

@@ -15,6 +15,7 @@ from scheduler.model.cached import cached
 from scheduler.model.gpu import gpu_memory as model_gpu_memory
 from scheduler.model.gpu.allocated_devices import AllocatedDevice
 from scheduler.model.limits import POD_DEVICES_MAX
+from scheduler.model.pods.pod_affinity import NO_AFFINITY, PodAffinity, SpreadConstraint
 from scheduler.model.pods.pod_index import IndexRule, index_of
 from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.pods.workload import workload_of
@@ -44,8 +45,8 @@ class EquivalenceClass(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Identity, spec and state of one pod.
 
-    ``requests`` are the effective requests in base units. ``unsupported`` and ``soft`` are field
-    paths (see ``model/pods/pod_fields``). ``created`` is the API's timestamp text, which sorts as
+    ``requests`` are the effective requests in base units. ``unsupported`` are field paths
+    (see ``model/pods/pod_fields``). ``created`` is the API's timestamp text, which sorts as
     time. ``crashes`` counts restarts of containers whose last run failed. ``is_admitted`` is true
     once the kubelet has admitted the pod. ``has_claims`` is true if it gets devices by a
     ResourceClaim, its own or one that kube-scheduler created for an extended resource. ``group`` is
@@ -76,10 +77,12 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     node_selector: dict[str, str] = {}
     required_terms: tuple[Term, ...] | None = None
     preferred_terms: tuple[PreferredTerm, ...] = ()
+    affinity: PodAffinity = NO_AFFINITY
+    spread: tuple[SpreadConstraint, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     unsupported: tuple[str, ...] = ()
-    soft: tuple[str, ...] = ()
+    required_features: tuple[str, ...] = ()
     condition: Condition = Condition()
     crashes: int = 0
     unread: Unread = Unread()
@@ -101,6 +104,16 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def map_text(self) -> str | None:
         """The map's text, or None for a pod without a map."""
         return self.annotations.get(well_known.MAP)
+
+    @cached
+    def labels_key(self) -> tuple[tuple[str, str], ...]:
+        """The labels as a value that can be a key."""
+        return tuple(sorted(self.labels.items()))
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether it says something about other pods near it."""
+        return bool(self.spread) or self.affinity is not NO_AFFINITY
 
     @cached
     def gpu_requests(self) -> dict[str, int]:
@@ -219,6 +232,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.constraints,
             self.host_ports,
             self.unsupported,
+            self.required_features,
             self.lacks_request,
         )
         # Most pods have none of these.
@@ -323,7 +337,10 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.node_selector,
             self.required_terms,
             self.preferred_terms,
+            self.affinity,
+            self.spread,
             self.tolerations,
             self.unsupported,
+            self.required_features,
             self.unread,
         )

@@ -2,7 +2,7 @@
 
 A pod with one of them must be rejected with a reason that names the field; the field is never
 ignored. ``tests/pod_field_use.py`` classifies every field of a pod; this module finds the
-unsupported and the soft ones in a decoded pod.
+unsupported ones in a decoded pod.
 
 The structs are embedded in the API types, or inherited. They store whether a field is set, not its
 content: ``Present`` skips the content while it decodes, and holds no piece of the received buffer.
@@ -22,13 +22,13 @@ from typing import Final, Protocol
 
 import msgspec
 
-from scheduler.model.selector import PreferredTerm, Term, Toleration
+from scheduler.model.selector import LabelSelector, PreferredTerm, Term, Toleration
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 _RESTART_ALL: Final = "RestartAllContainers"
-_COMPARING: Final = ("Lt", "Gt")
 
 
 class Present(msgspec.Struct, frozen=True):
@@ -48,11 +48,31 @@ class NodeAffinity(msgspec.Struct, frozen=True):
     preferred: tuple[PreferredTerm, ...] = msgspec.field(default=(), name=_PREFERRED)
 
 
-class PodAffinityFields(msgspec.Struct, frozen=True):
-    """Whether a pod requires or prefers pod affinity or anti-affinity."""
+class PodTermFields(msgspec.Struct, frozen=True, rename="camel"):
+    """A term of pod affinity or anti-affinity.
 
-    required: tuple[Present, ...] = msgspec.field(default=(), name=_REQUIRED)
-    preferred: tuple[Present, ...] = msgspec.field(default=(), name=_PREFERRED)
+    The API server merges matchLabelKeys and mismatchLabelKeys into the selector when a pod is
+    created, so no scheduler reads them.
+    """
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class PreferredPodTermFields(msgspec.Struct, frozen=True, rename="camel"):
+    """A preferred term of pod affinity or anti-affinity."""
+
+    weight: int = 0
+    pod_affinity_term: PodTermFields = PodTermFields()
+
+
+class PodAffinityFields(msgspec.Struct, frozen=True):
+    """The pods that a pod needs, or prefers, in its domain; or away from it."""
+
+    required: tuple[PodTermFields, ...] = msgspec.field(default=(), name=_REQUIRED)
+    preferred: tuple[PreferredPodTermFields, ...] = msgspec.field(default=(), name=_PREFERRED)
 
 
 class AffinityFields(msgspec.Struct, frozen=True, rename="camel"):
@@ -63,10 +83,17 @@ class AffinityFields(msgspec.Struct, frozen=True, rename="camel"):
     pod_anti_affinity: PodAffinityFields | None = None
 
 
-class SpreadConstraint(msgspec.Struct, frozen=True, rename="camel"):
+class SpreadFields(msgspec.Struct, frozen=True, rename="camel"):
     """One of ``spec.topologySpreadConstraints``."""
 
+    topology_key: str = ""
+    max_skew: int = 1
     when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
 
 
 class VolumeFields(msgspec.Struct, frozen=True, rename="camel"):
@@ -116,7 +143,7 @@ class SpecFields(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     resource_claims: tuple[Present, ...] = ()
     scheduling_group: Present | None = None
     tolerations: tuple[Toleration, ...] = ()
-    topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
+    topology_spread_constraints: tuple[SpreadFields, ...] = ()
     volumes: tuple[VolumeFields, ...] = ()
     workload_ref: Present | None = None
 
@@ -143,7 +170,7 @@ class Spec(Protocol):
     @property
     def tolerations(self) -> Sequence[Toleration]: ...
     @property
-    def topology_spread_constraints(self) -> Sequence[SpreadConstraint]: ...
+    def topology_spread_constraints(self) -> Sequence[SpreadFields]: ...
     @property
     def volumes(self) -> Sequence[VolumeFields]: ...
     @property
@@ -160,53 +187,37 @@ _SOURCES: Final = tuple(
 def unsupported(spec: Spec) -> tuple[str, ...]:
     """Paths of the used fields that this scheduler does not implement: the pod must be rejected."""
     found: list[str] = []
-    if spec.affinity is not None:
-        found.extend(_pod_affinity(spec.affinity, required=True))
     if spec.topology_spread_constraints:
-        found.extend(_hard_spread(spec.topology_spread_constraints))
+        found.extend(_unknown_spread(spec.topology_spread_constraints))
     for index, volume in enumerate(spec.volumes):
         if volume != _ORDINARY_VOLUME:
             found.extend(_sources(volume, f"spec.volumes[{index}]"))
-    for index, toleration in enumerate(spec.tolerations):
-        if toleration.operator in _COMPARING:
-            found.append(f"spec.tolerations[{index}].operator={toleration.operator}")
-    found.extend(_containers(spec.containers, "spec.containers"))
-    found.extend(_containers(spec.init_containers, "spec.initContainers"))
-    found.extend(_containers(spec.ephemeral_containers, "spec.ephemeralContainers"))
     found.extend(_whole_pod(spec))
     return tuple(found)
 
 
-def soft(spec: Spec) -> tuple[str, ...]:
-    """Paths of the used preferences that are not implemented: the pod is placed with an event."""
-    found: list[str] = []
-    if spec.affinity is not None:
-        found.extend(_pod_affinity(spec.affinity, required=False))
-    for index, constraint in enumerate(spec.topology_spread_constraints):
-        if constraint.when_unsatisfiable == _SCHEDULE_ANYWAY:
-            found.append(f"spec.topologySpreadConstraints[{index}]")
+def required_features(spec: Spec) -> tuple[str, ...]:
+    """The features that a node must declare for the pod, sorted.
+
+    kube-scheduler 1.37 infers these (component-helpers, ``nodedeclaredfeatures/features``); the
+    kubelet refuses a pod whose features it does not have.
+    """
+    started = (*spec.containers, *spec.init_containers)
+    every = (*started, *spec.ephemeral_containers)
+    found = []
+    if any(rule.action == _RESTART_ALL for one in started for rule in one.restart_policy_rules):
+        found.append("RestartAllContainersOnContainerExits")
+    if spec.host_network and spec.host_users is False:
+        found.append("UserNamespacesHostNetworkSupport")
+    if any(mount != _ORDINARY_MOUNT for one in every for mount in one.volume_mounts):
+        found.append("VolumeBindMountOptions")
     return tuple(found)
 
 
-def _pod_affinity(affinity: AffinityFields, *, required: bool) -> Iterator[str]:
-    for name, terms in (
-        ("podAffinity", affinity.pod_affinity),
-        ("podAntiAffinity", affinity.pod_anti_affinity),
-    ):
-        if terms is None:
-            continue
-        if required and terms.required:
-            yield f"spec.affinity.{name}.{_REQUIRED}"
-        if not required and terms.preferred:
-            yield f"spec.affinity.{name}.{_PREFERRED}"
-
-
-def _hard_spread(constraints: Sequence[SpreadConstraint]) -> Iterator[str]:
+def _unknown_spread(constraints: Sequence[SpreadFields]) -> Iterator[str]:
     for index, constraint in enumerate(constraints):
-        if constraint.when_unsatisfiable != _SCHEDULE_ANYWAY:
-            # An unknown value counts as the strictest known one.
-            known = "=DoNotSchedule" if constraint.when_unsatisfiable == "DoNotSchedule" else ""
-            yield f"spec.topologySpreadConstraints[{index}].whenUnsatisfiable{known}"
+        if constraint.when_unsatisfiable not in (_SCHEDULE_ANYWAY, DO_NOT_SCHEDULE):
+            yield f"spec.topologySpreadConstraints[{index}].whenUnsatisfiable"
 
 
 def _sources(volume: VolumeFields, path: str) -> Iterator[str]:
@@ -215,21 +226,7 @@ def _sources(volume: VolumeFields, path: str) -> Iterator[str]:
             yield f"{path}.{name}"
 
 
-def _containers(containers: Sequence[ContainerFields], path: str) -> Iterator[str]:
-    """Fields that only some nodes support (kube-scheduler: NodeDeclaredFeatures)."""
-    for index, container in enumerate(containers):
-        for place, rule in enumerate(container.restart_policy_rules):
-            if rule.action == _RESTART_ALL:
-                yield f"{path}[{index}].restartPolicyRules[{place}].action={_RESTART_ALL}"
-        for place, mount in enumerate(container.volume_mounts):
-            if mount != _ORDINARY_MOUNT:
-                yield f"{path}[{index}].volumeMounts[{place}].bindMountOptions"
-
-
 def _whole_pod(spec: Spec) -> Iterator[str]:
-    if spec.host_network and spec.host_users is False:
-        # Only this combination needs a feature of the node (UserNamespacesHostNetworkSupport).
-        yield "spec.hostUsers=false"
     if spec.resource_claims:
         yield "spec.resourceClaims"
     if spec.scheduling_group is not None:

@@ -27,6 +27,7 @@ from scheduler.state.event import Change, ClusterEvent, PodDone, PodPending
 from scheduler.state.invariant import InvariantViolation
 from scheduler.state.node_info import NodeInfo, has_same_allocation
 from scheduler.state.reported_devices import recovered
+from scheduler.state.topology.reader import TopologyReader
 
 __all__ = ["Assumption", "Cluster"]
 
@@ -59,6 +60,7 @@ class Cluster:
         self.index.labels.name((), node_labels)
         self.filter_results = self.nodes.filter_results
         self.nominated = self.nominations.held
+        self.topology = TopologyReader(self.nodes.topology)
         #: Only a ``decide/view.WhatIfView`` has changed nodes.
         self.changed: Mapping[str, NodeInfo] = {}
 
@@ -90,7 +92,7 @@ class Cluster:
 
     # --- our own decisions -----------------------------------------------------------
 
-    def assume(self, pod: Pod, assumption: Assumption) -> None:
+    def assume(self, pod: Pod, assumption: Assumption) -> list[Change]:
         """Add a placement before its Binding is sent; the next decision sees it."""
         if pod.uid in self.assumed:
             raise InvariantViolation(f"{pod.key} is placed twice")
@@ -98,7 +100,9 @@ class Cluster:
             self.nominations.place(pod)
         self._join(self.pods.setdefault(pod.uid, pod))
         self.assumed[pod.uid] = assumption
+        generation = self.topology.generation
         self.nodes.add_pod(pod, assumption.node_name, assumption.devices)
+        return self._in_domains(generation, pod)
 
     def forget(self, uid: str) -> list[Change]:
         """Remove an assumption after a failed Binding."""
@@ -162,12 +166,14 @@ class Cluster:
         if at and at != pod.node_name and before is not None:
             changes += self._remove_from_node(before, at)
         known = at == pod.node_name and assumption is None
+        generation = self.topology.generation
         if known and before is not None and has_same_allocation(before, pod):
-            self.nodes.node_info[at].renew(pod)
-            return (
-                [ClusterEvent(RequeueCause.DEVICES, node_name=at)] if recovered(before, pod) else []
-            )
+            self.nodes.renew(pod)
+            read = [ClusterEvent(RequeueCause.DEVICES, node_name=at)]
+            counted = self._in_domains(generation, pod)
+            return [*counted, *(read if recovered(before, pod) else ())]
         self.nodes.add_pod(pod, pod.node_name, None)
+        changes += self._in_domains(generation, *((before, pod) if before else (pod,)))
         if known and before is not None:
             changes.append(ClusterEvent(RequeueCause.DEVICES, node_name=at))
             changes += self._freed(at, before.requests, pod.requests)
@@ -205,10 +211,12 @@ class Cluster:
         return changes
 
     def _remove_from_node(self, pod: Pod, node_name: str) -> list[Change]:
+        generation = self.topology.generation
         if not self.nodes.remove_pod(pod, node_name):
             return []
         freed = self._freed(node_name, {**pod.requests, well_known.PODS: 1}, {})
-        return [*freed, ClusterEvent(RequeueCause.DEVICES, node_name=node_name)]
+        counted = self._in_domains(generation, pod)
+        return [*freed, *counted, ClusterEvent(RequeueCause.DEVICES, node_name=node_name)]
 
     def _freed(
         self, node_name: str, before: Mapping[str, int], after: Mapping[str, int]
@@ -234,15 +242,30 @@ class Cluster:
     def upsert_node(self, node: Node) -> list[Change]:
         """Fold a node's newest state; a heartbeat without other changes is ignored."""
         is_new = self.at(node.name) is None
-        if not self.nodes.upsert(node):
-            return []
+        generation = self.topology.generation
+        is_better = self.nodes.upsert(node)
+        domains = self._in_domains(generation)
+        if not is_better:
+            return domains
         # Maps that named another node by this alias now name the new node.
         meant = sorted(self.nodes.aliased(node.name) - {node.name}) if is_new else []
-        return [ClusterEvent(RequeueCause.NODE, node_name=name) for name in (node.name, *meant)]
+        names = (node.name, *meant)
+        return [*domains, *(ClusterEvent(RequeueCause.NODE, node_name=name) for name in names)]
 
     def delete_node(self, name: str) -> list[Change]:
         """Fold a node's deletion."""
-        return [ClusterEvent(RequeueCause.NODE, node_name=name)] if self.nodes.delete(name) else []
+        generation = self.topology.generation
+        if not self.nodes.delete(name):
+            return []
+        domains = self._in_domains(generation)
+        return [*domains, ClusterEvent(RequeueCause.NODE, node_name=name)]
+
+    def _in_domains(self, generation: int, *pods: Pod) -> list[Change]:
+        """What changed in topology domains since a generation, by these placed pods."""
+        if generation == self.topology.generation:
+            return []
+        every = [ClusterEvent(RequeueCause.PODS_IN_DOMAIN, pod=pod) for pod in pods]
+        return [*every] or [ClusterEvent(RequeueCause.PODS_IN_DOMAIN)]
 
     def pass_time(self, now: float) -> list[Change]:
         """Advance the time to ``now`` (Unix time): old nodes stop waiting for their MIG layout."""
@@ -264,15 +287,22 @@ class Cluster:
 
     def upsert_namespace(self, namespace: Namespace) -> list[Change]:
         """Fold a namespace's newest state."""
-        return self.namespaces.upsert(namespace) + self._recount_maps()
+        return self.namespaces.upsert(namespace) + self._recount()
 
     def delete_namespace(self, name: str) -> list[Change]:
         """Fold a namespace's deletion."""
-        return self.namespaces.delete(name) + self._recount_maps()
+        return self.namespaces.delete(name) + self._recount()
 
     def replace_namespaces(self, namespaces: Iterable[Namespace]) -> list[Change]:
         """Fold the whole list of namespaces."""
-        return self.namespaces.replace(namespaces) + self._recount_maps()
+        return self.namespaces.replace(namespaces) + self._recount()
+
+    def _recount(self) -> list[Change]:
+        """What placed pods count for where a namespace changed: their terms, and their maps."""
+        generation = self.topology.generation
+        for name in self.namespaces.relabelled():
+            self.nodes.topology.relabel_namespace(name)
+        return self._in_domains(generation) + self._recount_maps()
 
     def _recount_maps(self) -> list[Change]:
         """After namespaces were allowed or forbidden to use maps, recompute the allocations of

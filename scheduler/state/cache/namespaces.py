@@ -16,6 +16,7 @@ class NamespaceStore:
         self.known: dict[str, Namespace] = {}
         self.maps_allow = maps_allow
         self._turned: set[str] = set()
+        self._relabelled: set[str] = set()
 
     def of(self, name: str) -> Namespace:
         """A namespace; an unknown one has no labels."""
@@ -52,6 +53,14 @@ class NamespaceStore:
         self._turned.clear()
         return found
 
+    def relabelled(self) -> frozenset[str]:
+        """The namespaces whose labels changed since the last call."""
+        found = frozenset(self._relabelled)
+        self._relabelled.clear()
+        return found
+
     def _note(self, name: str, after: Namespace) -> None:
+        if self.of(name).labels != after.labels:
+            self._relabelled.add(name)
         if self.may_map(name) != after.may_map(self.maps_allow):
             self._turned ^= {name}

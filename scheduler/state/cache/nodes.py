@@ -20,6 +20,7 @@ from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.mig.layout_wait import LayoutWait
 from scheduler.state.mig.partition_store import PartitionStore
 from scheduler.state.node_info import NodeInfo, PodAllocation, allocation_of
+from scheduler.state.topology.topology import Topology
 
 
 class Nodes:
@@ -36,6 +37,7 @@ class Nodes:
         self._aliases: dict[str, set[str]] = {}
         self.partitions = PartitionStore()
         self.offers = AdvertisedResources()
+        self.topology = Topology(namespaces.of)
         self._settling = LayoutWait()
         self._count = 0
 
@@ -94,6 +96,7 @@ class Nodes:
             node_info.upsert_partitions(*self.partitions.of(node.name))
         for alias in _aliases(node):
             self._aliases.setdefault(alias, set()).add(node.name)
+        self.topology.upsert_node(node)
         self.index.put(node_info)
         self.index.shrink_classes(self.node_info)
         self._touch(node.name, added=before is None)
@@ -106,6 +109,7 @@ class Nodes:
             return False
         self._unalias(node_info.node)
         self.offers.change(node_info.node, None)
+        self.topology.delete_node(name)
         self.index.drop(name)
         self._touch(name)
         self._count -= 1
@@ -122,9 +126,15 @@ class Nodes:
         if node_info is None:
             node_info = self.node_info[name] = NodeInfo(None)
         node_info.add(pod, self.allocation(pod, devices))
+        self.topology.add_pod(pod, name)
         if node_info.node is not None:
             self.index.put(node_info)
             self._touch(name)
+
+    def renew(self, pod: Pod) -> None:
+        """A placed pod changed, and holds what it held."""
+        self.node_info[pod.node_name].renew(pod)
+        self.topology.add_pod(pod, pod.node_name)
 
     def allocation(self, pod: Pod, devices: Devices | None) -> PodAllocation:
         """The allocation of a placed pod; ``devices`` is the own choice for a new placement."""
@@ -185,6 +195,7 @@ class Nodes:
         node_info = self.node_info.get(name)
         if node_info is None or node_info.remove(pod.uid) is None:
             return False
+        self.topology.remove_pod(pod.uid)
         if node_info.node is not None:
             self.index.put(node_info)
             self._touch(name)
@@ -202,6 +213,7 @@ class Nodes:
             more
             or (before.devices, before.dynamic_mig) != (after.devices, after.dynamic_mig)
             or before.capacity != after.capacity
+            or before.declared_features != after.declared_features
             or (before.unschedulable, before.taints) != (after.unschedulable, after.taints)
             or self._are_distinct(before.labels, after.labels)
         )

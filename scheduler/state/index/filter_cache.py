@@ -45,6 +45,12 @@ class FilterResults:
         """Whether every node rejected the class."""
         return self._feasible == 0
 
+    def feasible(self) -> list[str]:
+        """The nodes that said yes."""
+        if not self._feasible:
+            return []
+        return [name for name, reasons in self._reasons.items() if not reasons]
+
     def diagnosis(self, others: Mapping[str, Reasons] | None = None) -> Diagnosis | None:
         """The reasons of every node, or None if one node fits.
 

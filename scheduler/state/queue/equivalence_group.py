@@ -52,6 +52,11 @@ class QueuedPodInfo(msgspec.Struct):
 ConditionAtNode = Callable[[Pod, str], RequeueCondition | None]
 
 
+#: Whether a placed pod that changed is counted by a required term of the pod that waits, or
+#: excludes it by its own.
+Concerns = Callable[[Pod, Pod], bool]
+
+
 #: Everything that decisions read of a pod; pods of one class get the same answers.
 EquivalenceOf = Callable[[Pod], Hashable]
 

@@ -22,6 +22,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.backoff import BACKOFF_MAX_S, backoff_s
 from scheduler.state.queue.equivalence_group import (
+    Concerns,
     ConditionAtNode,
     EquivalenceGroup,
     EquivalenceOf,
@@ -40,6 +41,10 @@ UNSCHEDULABLE_MAX_S = 300.0
 
 def _unchecked(_pod: Pod, _node_name: str) -> None:
     return None
+
+
+def _any_concerns(_waiting: Pod, _changed: Pod) -> bool:
+    return True
 
 
 class SchedulingQueue:
@@ -165,17 +170,23 @@ class SchedulingQueue:
     # --- requeueing --------------------------------------------------------------------------
 
     def requeue_on(
-        self, change: ClusterEvent, now: float, condition_at: ConditionAtNode = _unchecked
+        self,
+        change: ClusterEvent,
+        now: float,
+        condition_at: ConditionAtNode = _unchecked,
+        concerns: Concerns = _any_concerns,
     ) -> int:
         """Requeue the groups that this change may help, one pod each; returns how many.
 
         ``condition_at`` checks the node first: if the node still rejects the pod, the reason may
-        have changed.
+        have changed. A changed pod requeues only pods that it ``concerns``.
         """
         requeued = 0
         for key in self._requeue_index.of(change):
             group = self._groups[key]
             if group.probe is not None or not group.concerns(change):
+                continue
+            if change.pod is not None and not concerns(group.sample, change.pod):
                 continue
             current = condition_at(group.sample, change.node_name) if change.node_name else None
             if current is not None:

@@ -197,6 +197,7 @@ class NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     allocatable: Amounts | None = None
     capacity: Amounts | None = None
+    declared_features: tuple[str, ...] | None = None
     node_info: NodeInfo | None = None
 
 

@@ -35,6 +35,7 @@ def to_node(wire: NodeWire) -> Node:
         capacity=_gpus(wire.status.capacity),
         annotations=annotations,
         created=meta.creation_timestamp or "",
+        declared_features=frozenset(wire.status.declared_features or ()),
         boot=wire.status.node_info.boot_id if wire.status.node_info else "",
     )
 

@@ -26,6 +26,7 @@ from scheduler.watch.decode.api_types import (
     PodWire,
     Resources,
 )
+from scheduler.watch.decode.pod_affinity import pod_affinity, spread_constraints
 
 POD = msgspec.json.Decoder(PodWire)
 
@@ -61,10 +62,14 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         node_selector=spec.node_selector or {},
         required_terms=required.node_selector_terms if required else None,
         preferred_terms=affinity.preferred if affinity else (),
+        affinity=pod_affinity(spec.affinity, meta.namespace or namespace),
+        spread=spread_constraints(
+            spec.topology_spread_constraints, meta.namespace or namespace, meta.labels or {}
+        ),
         tolerations=spec.tolerations,
         host_ports=_host_ports(spec),
         unsupported=pod_fields.unsupported(spec),
-        soft=pod_fields.soft(spec),
+        required_features=pod_fields.required_features(spec),
         condition=_scheduled_condition(wire.status.conditions or ()),
         crashes=_crashes(wire.status),
         is_admitted=wire.status.start_time is not None,

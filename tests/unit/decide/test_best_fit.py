@@ -303,22 +303,12 @@ def test_ordinary_scheduling_rules_hold(fields: Any, name: str | None) -> None:
         assert placed(state, asking).node_name == name
 
 
-def test_unsupported_fields_are_refused_and_preferences_are_noted() -> None:
-    spread = {"topologyKey": "zone", "maxSkew": 1}
-    hard = pod(
-        spec={"topologySpreadConstraints": [{**spread, "whenUnsatisfiable": "DoNotSchedule"}]}
-    )
-    soft = pod(
-        spec={"topologySpreadConstraints": [{**spread, "whenUnsatisfiable": "ScheduleAnyway"}]}
-    )
+def test_unsupported_fields_are_refused() -> None:
+    hard = pod(spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]})
 
     assert sentence(refused(cluster(node()), hard).diagnosis) == (
-        "0/1 nodes are available: unsupported:"
-        " spec.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule"
+        "0/1 nodes are available: unsupported: spec.resourceClaims"
         " (gpu-scheduler does not implement this yet)."
-    )
-    assert placed(cluster(node()), soft).notes == (
-        ("PreferenceIgnored", "not considered: spec.topologySpreadConstraints[0]"),
     )
 
 

@@ -43,6 +43,14 @@ LEAST = {
 WEB, SET = "Deployment/web@r1", "StatefulSet/w"
 HOLDER = pod("web-a", owner=WEB, map="0=n1:0", node="n1", index=0, devices="gpu:0")
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+APP_X = {"labelSelector": {"matchLabels": {"app": "x"}}}
+NEAR_X = [{**APP_X, "topologyKey": "zone"}]
+APART: dict[str, Any] = {"affinity": {"podAntiAffinity": {REQUIRED: NEAR_X}}}
+EVENLY = {**APP_X, "topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+ZONE_A = node(labels={"zone": "a"})
+X_IN_A = pod("x", node="n1", labels={"app": "x"})
+
 EXAMPLES: dict[ReasonCode, tuple[list[Any], PodFields]] = {
     REASON_CODES["NODE_UNSCHEDULABLE"]: ([node(cordoned=True)], {}),
     REASON_CODES["TAINT"]: ([node(taints=["a:NoSchedule"])], {}),
@@ -50,6 +58,24 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], PodFields]] = {
     REASON_CODES["PORTS"]: (
         [node(), pod("a", node="n1", ports=[{"containerPort": 1, "hostPort": 80}])],
         {"ports": [{"containerPort": 1, "hostPort": 80}]},
+    ),
+    REASON_CODES["POD_AFFINITY"]: (
+        [ZONE_A],
+        {"spec": {"affinity": {"podAffinity": {REQUIRED: NEAR_X}}}},
+    ),
+    REASON_CODES["POD_ANTI_AFFINITY"]: ([ZONE_A, X_IN_A], {"spec": APART}),
+    REASON_CODES["EXISTING_ANTI_AFFINITY"]: (
+        [ZONE_A, pod("y", node="n1", spec=APART)],
+        {"labels": {"app": "x"}},
+    ),
+    REASON_CODES["TOPOLOGY_SPREAD"]: (
+        [ZONE_A, X_IN_A, node("n2", cordoned=True, labels={"zone": "b"})],
+        {"labels": {"app": "x"}, "spec": {"topologySpreadConstraints": [EVENLY]}},
+    ),
+    REASON_CODES["TOPOLOGY_LABEL"]: ([node()], {"spec": {"topologySpreadConstraints": [EVENLY]}}),
+    REASON_CODES["DECLARED_FEATURES"]: (
+        [FOUR],
+        {"spec": {"hostNetwork": True, "hostUsers": False}},
     ),
     REASON_CODES["TOO_MANY_PODS"]: ([node(pods=1), pod("a", node="n1")], {}),
     REASON_CODES["INSUFFICIENT"]: ([FOUR], {"gpus": 5}),

@@ -45,7 +45,7 @@ async def refusal(stage: Stage, *objects: Any, fields: Any, name: str = "a") -> 
 REFUSED = [
     pytest.param({"gpus": 1, "spec": {"volumes": CLAIM}}, "UnsupportedField", False, id="volume"),
     pytest.param(
-        {"gpus": 1, "spec": {"affinity": AFFINITY}}, "UnsupportedField", False, id="pod-affinity"
+        {"gpus": 1, "spec": {"affinity": AFFINITY}}, "Unschedulable", True, id="pod-affinity"
     ),
     pytest.param({"map": "0=node1:0\n"}, "MapsNotAllowed", False, id="namespace-without-maps"),
     pytest.param({"gpus": 8}, "Unschedulable", True, id="a-larger-node-would-help"),

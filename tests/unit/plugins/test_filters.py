@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
 from scheduler.framework.pipeline import first_rejection
+from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason, ReasonCode
 from scheduler.plugins import (
     REASON_CODES,
+    default_pipeline,
     node_affinity,
     node_ports,
     node_resources_fit,
@@ -95,6 +99,28 @@ def test_taints_keep_pods_away(marks: list[str], tolerations: list[Any], hit: st
         if hit is None
         else (Reason(code=REASON_CODES["TAINT"], text=expected, resolvable=False),)
     )
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "compares", "passes"),
+    [
+        pytest.param("Lt", "10", True, True, id="smaller"),
+        pytest.param("Lt", "5", True, False, id="equal-is-not-smaller"),
+        pytest.param("Gt", "4", True, True, id="greater"),
+        pytest.param("Gt", "04", True, False, id="a-leading-zero-is-no-number"),
+        pytest.param("Lt", "10", False, False, id="off"),
+    ],
+)
+def test_tolerations_compare_numbers_where_configured(
+    operator: str, value: str, compares: bool, passes: bool
+) -> None:
+    pipeline = default_pipeline(Settings(compare_numbers=compares))
+    toleration = {"key": "load", "operator": operator, "value": value}
+    tainted = cluster(node(taints=["load=5:NoSchedule"]))
+
+    decision = schedule_one(tainted, pod(tolerations=[toleration]), pipeline)
+
+    assert isinstance(decision, Placement) is passes
 
 
 # --- selector and affinity -----------------------------------------------------------

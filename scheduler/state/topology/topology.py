@@ -1,0 +1,173 @@
+"""Placed pods counted per topology domain: what affinity and spread decide on.
+
+Events keep the counts; a decision reads them and never walks over pods. Terminating pods count for
+affinity, both ways, and not for spread, as in kube-scheduler (``interpodaffinity``,
+``podtopologyspread``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pods.pod import Pod
+from scheduler.model.pods.pod_affinity import PodTerm, WeightedPodTerm
+from scheduler.state.topology.domains import (
+    ANY_NODE,
+    DomainCounts,
+    Domains,
+    Eligibility,
+    NodeCounts,
+)
+from scheduler.state.topology.label_groups import Counted, GroupKey, LabelGroups
+from scheduler.state.topology.live_terms import LiveTerms
+
+#: What a required affinity term of a placed pod weighs for a pod that it matches
+#: (kube-scheduler: hardPodAffinityWeight).
+REQUIRED_WEIGHT: Final = 1
+#: More tables of eligible nodes than this are not kept; the one that was read least lately goes.
+DOMAINS_MAX: Final = 512
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    """How a pod was counted."""
+
+    pod: Pod
+    node_name: str
+
+
+class Topology:
+    """The counts of all placed pods. ``namespace`` gives the labels of a namespace."""
+
+    def __init__(self, namespace: Callable[[str], Namespace]) -> None:
+        self.namespace = namespace
+        self._nodes: dict[str, Node] = {}
+        self._placed: dict[str, _Placed] = {}
+        self._groups = LabelGroups(namespace)
+        self._anti: LiveTerms[PodTerm] = LiveTerms()
+        self._weighted: LiveTerms[WeightedPodTerm] = LiveTerms()
+        self._domains: dict[tuple[str, Eligibility], Domains] = {}
+        #: Rises with every change after which a decision may read something else.
+        self.generation = 0
+
+    # --- events ------------------------------------------------------------------------------
+
+    def add_pod(self, pod: Pod, node_name: str) -> None:
+        """A pod is placed, or a placed pod changed."""
+        known = self._placed.get(pod.uid)
+        if known is not None:
+            if known.node_name == node_name and _is_counted_alike(known.pod, pod):
+                return
+            self._count(known, -1)
+        placed = self._placed[pod.uid] = _Placed(pod, node_name)
+        self._count(placed, 1)
+
+    def remove_pod(self, uid: str) -> None:
+        """A pod is not placed any more."""
+        placed = self._placed.pop(uid, None)
+        if placed is not None:
+            self._count(placed, -1)
+
+    def upsert_node(self, node: Node) -> None:
+        """A node is new or changed."""
+        before = self._nodes.get(node.name)
+        self._nodes[node.name] = node
+        if before is None or (before.labels, before.taints) != (node.labels, node.taints):
+            self._node_changed(node.name, node)
+
+    def delete_node(self, name: str) -> None:
+        """A node is gone; pods on it have no domain."""
+        if self._nodes.pop(name, None) is not None:
+            self._node_changed(name, None)
+
+    def relabel_namespace(self, name: str) -> None:
+        """The labels of a namespace changed."""
+        if self._groups.relabel(name) or len(self._anti) or len(self._weighted):
+            self.generation += 1
+
+    def _count(self, placed: _Placed, delta: int) -> None:
+        pod, at = placed.pod, placed.node_name
+        is_read = self._groups.add(group_of(pod), at, delta, is_terminating=pod.is_deleting)
+        affinity = pod.affinity
+        for term in affinity.required_anti:
+            self._anti.add(term, term, at, delta)
+        for one in weighted_terms(pod):
+            self._weighted.add(one, one.term, at, delta)
+        self.generation += is_read or bool(affinity.terms())
+
+    def _node_changed(self, name: str, node: Node | None) -> None:
+        for domains in self._domains.values():
+            before, after = domains.change(name, node)
+            if before != after:
+                self.generation += 1
+                for counts in self._every_counter():
+                    counts.move(domains, name, before, after)
+
+    def _every_counter(self) -> Iterator[NodeCounts]:
+        yield from self._groups.counters()
+        yield from self._anti.counters()
+        yield from self._weighted.counters()
+
+    # --- reading, see ``state/topology/reader`` ----------------------------------------------
+
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """The pod labels that terms of placed pods read."""
+        return frozenset((*self._anti.label_keys, *self._weighted.label_keys))
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether no placed pod has a term."""
+        return not len(self._anti) and not len(self._weighted)
+
+    def counts(self, counted: Counted, key: str, eligibility: Eligibility) -> DomainCounts:
+        """Pods of a set per value of a node label."""
+        return self._groups.counts(counted).per_value(self.domains(key, eligibility))
+
+    def anti_terms(self, pod: Pod) -> Iterator[tuple[PodTerm, DomainCounts]]:
+        """Required anti-affinity terms of placed pods that match a pod."""
+        namespace = self.namespace(pod.namespace)
+        for term, _, counts in self._anti.matching(namespace, pod.labels):
+            yield term, counts.per_value(self.domains(term.topology_key, ANY_NODE))
+
+    def weighted_terms(self, pod: Pod) -> Iterator[tuple[WeightedPodTerm, DomainCounts]]:
+        """Terms of placed pods that weigh for or against a pod."""
+        namespace = self.namespace(pod.namespace)
+        for one, term, counts in self._weighted.matching(namespace, pod.labels):
+            yield one, counts.per_value(self.domains(term.topology_key, ANY_NODE))
+
+    def domains(self, key: str, eligibility: Eligibility) -> Domains:
+        """The eligible nodes by their value of a label."""
+        place = (key, eligibility)
+        domains = self._domains.pop(place, None)
+        if domains is None:
+            while len(self._domains) >= DOMAINS_MAX:
+                dropped = self._domains.pop(next(iter(self._domains)))
+                for counts in self._every_counter():
+                    counts.drop(dropped)
+            domains = Domains(key, eligibility, self._nodes)
+        self._domains[place] = domains
+        return domains
+
+
+def group_of(pod: Pod) -> GroupKey:
+    """The pods that are counted together with a pod."""
+    return pod.namespace, pod.labels_key
+
+
+def weighted_terms(pod: Pod) -> Iterator[WeightedPodTerm]:
+    """What a placed pod's terms weigh for pods that they match."""
+    yield from pod.affinity.preferred
+    for term in pod.affinity.required:
+        yield WeightedPodTerm(REQUIRED_WEIGHT, term)
+
+
+def _is_counted_alike(one: Pod, other: Pod) -> bool:
+    return (one.labels, one.is_deleting, one.affinity) == (
+        other.labels,
+        other.is_deleting,
+        other.affinity,
+    )
