@@ -76,8 +76,8 @@ def pre_filter(view: View, pod: Pod, settings: Settings) -> BoundFilter | None:
         return None
     bounds = []
     for one in hard:
-        counted = eligibility(pod, one, hard, compare_numbers=settings.compare_numbers)
-        pods = view.topology.spread(one.pods, one.topology_key, counted)
+        eligible = eligibility(pod, one, hard, compare_numbers=settings.compare_numbers)
+        pods = view.topology.spread(one.counted, one.topology_key, eligible)
         itself = view.topology.is_in(one.pods, pod)
         most = one.max_skew + pods.least(one.min_domains) - itself
         bounds.append(_Bound(one.topology_key, pods, most))
@@ -134,7 +134,7 @@ def score(view: View, pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
     for one in soft:
         key = one.topology_key
         domains = len(complete) if key == well_known.HOSTNAME else len({at[key] for at in complete})
-        pods = view.topology.spread(one.pods, key, eligibility(pod, one, soft))
+        pods = view.topology.spread(one.counted, key, eligibility(pod, one, soft))
         weighed.append((key, pods, math.log(domains + 2), one.max_skew - 1))
     counts = [
         int(sum(pods.at(at[key]) * weight + skew for key, pods, weight, skew in weighed) + 0.5)

@@ -122,6 +122,10 @@ class Walk:
         space = self.cluster.namespace(one.namespace)
         return pods.has(space, one.labels)
 
+    def counts(self, one: SpreadConstraint, held: Pod) -> bool:
+        """An empty selector counts no placed pod (countPodsMatchSelector)."""
+        return bool(one.pods.selector.requirements) and self.is_in(one.pods, held)
+
     def of_spread(self, at: Node) -> Iterator[str]:
         hard = [one for one in self.newcomer.spread if one.is_hard]
         text = "node(s) didn't match pod topology spread constraints"
@@ -137,7 +141,7 @@ class Walk:
                 if (
                     self.is_eligible(where, one, hard)
                     and not held.is_deleting
-                    and self.is_in(one.pods, held)
+                    and self.counts(one, held)
                 ):
                     counts[where.labels[one.topology_key]] += 1
             least = min(counts.values(), default=0)
@@ -236,7 +240,7 @@ class Walk:
                     if self.share(key, at, where)
                     and self.is_eligible(where, one, soft)
                     and not held.is_deleting
-                    and self.is_in(one.pods, held)
+                    and self.counts(one, held)
                 )
                 score += count * math.log(domains + 2) + one.max_skew - 1
             raw.append(math.floor(score + 0.5))

@@ -104,6 +104,15 @@ class SpreadConstraint(msgspec.Struct, frozen=True, gc=False, cache_hash=True, k
     honors_affinity: bool = True
     honors_taints: bool = False
 
+    @property
+    def counted(self) -> PodSet:
+        """The placed pods that the constraint counts: none for an empty label selector.
+
+        The pod itself is counted in that case too (kube-scheduler: podtopologyspread/common.go
+        countPodsMatchSelector).
+        """
+        return self.pods if self.pods.selector.requirements else PodSet(PodSelector())
+
 
 NO_AFFINITY = PodAffinity()
 

@@ -129,7 +129,10 @@ class TopologyReader:
     def concerns(self, waiting: Pod, changed: Pod) -> bool:
         """Whether a placed pod counts for a pod that waits, by a required term of either."""
         own = [*waiting.affinity.required, *waiting.affinity.required_anti]
-        sets = [*(term.pods for term in own), *(one.pods for one in waiting.spread if one.is_hard)]
+        sets = [
+            *(term.pods for term in own),
+            *(one.counted for one in waiting.spread if one.is_hard),
+        ]
         return any(self.is_in(pods, changed) for pods in sets) or any(
             self._matches(term, waiting) for term in changed.affinity.required_anti
         )

@@ -87,12 +87,19 @@ def test_placed_pods_preference_draws_the_pods_that_it_names() -> None:
     assert placed(cluster(*nodes), pod(gpus=1, labels={"app": "web"})).node_name == "b"
 
 
-def test_soft_spread_prefers_the_domain_with_the_fewest_pods() -> None:
+@pytest.mark.parametrize(
+    ("selector", "name"),
+    [
+        pytest.param({"matchLabels": {"app": "web"}}, "b", id="fewest-pods"),
+        pytest.param({}, "a", id="empty-selector-counts-no-pod"),
+    ],
+)
+def test_soft_spread_prefers_the_domain_with_the_fewest_pods(selector: Json, name: str) -> None:
     constraint = {
         "topologyKey": "zone",
         "maxSkew": 1,
         "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": {"app": "web"}},
+        "labelSelector": selector,
     }
     nodes: list[Any] = [
         node("a", labels={"zone": "a"}, gpus=1),
@@ -101,7 +108,7 @@ def test_soft_spread_prefers_the_domain_with_the_fewest_pods() -> None:
     ]
     spec = {"topologySpreadConstraints": [constraint]}
 
-    assert placed(cluster(*nodes), pod(gpus=1, spec=spec)).node_name == "b"
+    assert placed(cluster(*nodes), pod(gpus=1, spec=spec)).node_name == name
 
 
 def test_nominated_node_is_taken_before_a_better_one() -> None:

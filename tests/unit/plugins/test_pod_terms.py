@@ -118,6 +118,24 @@ def test_spread_pods_alternate_between_domains(world: World) -> None:
     assert zones == ["a", "a", "b", "b"]
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param({"labelSelector": {}}, id="empty-selector"),
+        pytest.param({}, id="no-selector"),
+    ],
+)
+def test_spread_without_requirements_counts_no_placed_pod(world: World, selector: Json) -> None:
+    constraint = {**selector, "topologyKey": "zone", "maxSkew": 1}
+    hard = {**constraint, "whenUnsatisfiable": "DoNotSchedule"}
+    in_a = {"nodeSelector": {"zone": "a"}, "topologySpreadConstraints": [hard]}
+    in_a["topologySpreadConstraints"][0]["nodeAffinityPolicy"] = "Ignore"
+    for number in range(2):
+        world.happens(ev.PodUpdated(app(f"web-{number}", "web", in_a)))
+
+    assert set(world.at()) == {"web-0", "web-1"}
+
+
 def test_pod_is_woken_by_a_pod_in_the_domain_with_the_fewest(world: World) -> None:
     in_a = {"nodeSelector": {"zone": "a"}, **evenly("web")}
     in_a["topologySpreadConstraints"][0]["nodeAffinityPolicy"] = "Ignore"
