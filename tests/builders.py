@@ -13,6 +13,7 @@ import msgspec
 
 from scheduler.bind.binder import binding_annotations
 from scheduler.decide.best_fit import Search
+from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Rejection
@@ -327,7 +328,7 @@ def best_node(
 ) -> NodeInfo | None:
     """The best node by best fit, packed or spread; by default without a limit of steps."""
     pipeline = SPREADING if spread else PACKING
-    return Search(view, newcomer, pipeline, work or Budget(10**9)).best_node()
+    return Search(FeasibleNodes(view, newcomer, pipeline, work or Budget(10**9))).best_node()
 
 
 def placed(view: View, newcomer: Pod, pipeline: Pipeline = ALLOW_ALL_MAPS) -> Placement:

@@ -7,6 +7,7 @@ loop, the webhook's answers, the simulator, replay and the benchmarks all call `
 from __future__ import annotations
 
 from scheduler.decide import best_fit
+from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.decide.impossible_request import impossible_in_cluster, impossible_on_node
 from scheduler.decide.view import beside_nominated
 from scheduler.framework.budget import Budget
@@ -52,10 +53,10 @@ def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) 
     if filtered.named is not None:
         decision = _at_named_node(view, pod, pipeline, filtered.named, filtered.bound, work)
         return decision if isinstance(decision, Placement) else None
-    search = best_fit.Search(view, pod, pipeline, work, filtered.bound)
-    if view.filter_results.was_infeasible(search.equivalence_class) and search.is_infeasible():
+    nodes = FeasibleNodes(view, pod, pipeline, work, filtered.bound)
+    if nodes.was_infeasible() and nodes.is_infeasible():
         return None
-    node_info = search.best_node()
+    node_info = best_fit.Search(nodes).best_node()
     if node_info is None:
         return None
     reserved = _reserve(view, pod, pipeline, ChosenNode(node_info))
@@ -105,20 +106,20 @@ def _at_best_node(view: View, pod: Pod, pipeline: Pipeline, bound: Bound, work: 
     """Every node is a candidate: the best node from the index, or the reasons of every node."""
     if not len(view.nodes):
         return _refused(view, pod, Refuse(NO_NODES_HERE))
-    search = best_fit.Search(view, pod, pipeline, work, bound)
+    nodes = FeasibleNodes(view, pod, pipeline, work, bound)
     before = work.spent
     # A class that was just rejected is probably rejected again: few nodes changed since.
-    if view.filter_results.was_infeasible(search.equivalence_class):
-        rejection = _diagnosed(view, pod, search, work, before)
+    if nodes.was_infeasible():
+        rejection = _diagnosed(nodes, before)
         if rejection is not None:
             return rejection
-    node_info = search.best_node()
+    node_info = best_fit.Search(nodes).best_node()
     if node_info is not None:
         reserved = _reserve(view, pod, pipeline, ChosenNode(node_info))
         return reserved if isinstance(reserved, Placement) else _refused(view, pod, reserved)
     # No node fits, or the budget was spent before one was found.
-    rejection = _diagnosed(view, pod, search, work, before)
-    return rejection or _too_complex(view, pod, work, search.steps_of_diagnosis())
+    rejection = _diagnosed(nodes, before)
+    return rejection or _too_complex(view, pod, work, nodes.steps_of_diagnosis())
 
 
 def _reserve(view: View, pod: Pod, pipeline: Pipeline, chosen: ChosenNode) -> Placement | Refuse:
@@ -126,20 +127,19 @@ def _reserve(view: View, pod: Pod, pipeline: Pipeline, chosen: ChosenNode) -> Pl
     return pipeline.reserve(pod, context)
 
 
-def _diagnosed(
-    view: View, pod: Pod, search: best_fit.Search, work: Budget, before: int
-) -> Rejection | None:
+def _diagnosed(nodes: FeasibleNodes, before: int) -> Rejection | None:
     """The reasons of every node; None if one fits, or if the computation exceeds the budget.
 
     The limit uses the steps ``before`` the decision. So the answer does not depend on cached
     results.
     """
-    steps = search.steps_of_diagnosis()
-    diagnosis = search.diagnosis() if before + steps <= work.limit else None
+    steps = nodes.steps_of_diagnosis()
+    diagnosis = nodes.diagnosis() if before + steps <= nodes.work.limit else None
     if diagnosis is None:
         return None
-    work.spend(steps)
-    return _rejected(pod, diagnosis, impossible_in_cluster(pod, view.nodes.offers))
+    nodes.work.spend(steps)
+    impossible = impossible_in_cluster(nodes.pod, nodes.view.nodes.offers)
+    return _rejected(nodes.pod, diagnosis, impossible)
 
 
 def _refused(view: View, pod: Pod, refuse: Refuse) -> Rejection:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from scheduler.decide import best_fit
+from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.decide.view import WhatIfView, beside_nominated
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement
@@ -89,7 +90,7 @@ def rank(
     filtered = pipeline.pre_filter(without, pod)
     bound = filtered.bound if isinstance(filtered, PreFiltered) else ()
     work = Budget(pipeline.decision_steps_max)
-    second = best_fit.Search(without, pod, pipeline, work, bound).best_node()
+    second = best_fit.Search(FeasibleNodes(without, pod, pipeline, work, bound)).best_node()
     winner = _standing(pod, won, pipeline)
     if second is None:
         return Ranking(winner)

@@ -126,10 +126,14 @@ def test_spread_pods_alternate_between_domains(world: World) -> None:
     ],
 )
 def test_spread_without_requirements_counts_no_placed_pod(world: World, selector: Json) -> None:
-    constraint = {**selector, "topologyKey": "zone", "maxSkew": 1}
-    hard = {**constraint, "whenUnsatisfiable": "DoNotSchedule"}
-    in_a = {"nodeSelector": {"zone": "a"}, "topologySpreadConstraints": [hard]}
-    in_a["topologySpreadConstraints"][0]["nodeAffinityPolicy"] = "Ignore"
+    hard = {
+        **selector,
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "nodeAffinityPolicy": "Ignore",
+    }
+    in_a: Json = {"nodeSelector": {"zone": "a"}, "topologySpreadConstraints": [hard]}
     for number in range(2):
         world.happens(ev.PodUpdated(app(f"web-{number}", "web", in_a)))
 

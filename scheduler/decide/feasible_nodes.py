@@ -1,0 +1,206 @@
+"""The nodes that pass the filters for one pod, and the reasons of all nodes if none does.
+
+Class filters run once per node class of the index, node filters per node, bound filters last.
+``best_fit`` and ``compared_nodes`` choose among the feasible nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from scheduler.framework.budget import Budget, is_light
+from scheduler.framework.pipeline import Pipeline, first_bound_rejection, first_rejection
+from scheduler.framework.plugin import Bound, Reasons
+from scheduler.framework.view import View
+from scheduler.model.mig import layout
+from scheduler.model.pods.pod import Pod
+from scheduler.model.reason import Diagnosis
+from scheduler.plugins.dynamic_mig import instance_search
+from scheduler.state.index.filter_cache import Check
+from scheduler.state.index.node_index import NodeClass, RankedClasses
+from scheduler.state.node_info import NodeInfo
+
+#: Up to so many nodes that alone can pass are scanned instead of searched for.
+ONLY_MAX: Final = 256
+
+
+class FeasibleNodes:
+    """The filters of one pod on the nodes of a view; ``work`` counts the steps."""
+
+    def __init__(
+        self, view: View, pod: Pod, pipeline: Pipeline, work: Budget, bound: Bound = ()
+    ) -> None:
+        self.view = view
+        self.pod = pod
+        self.pipeline = pipeline
+        self.work = work
+        self.bound = bound
+        self.equivalence_class = pipeline.equivalence_class(pod)
+
+    # --- the reasons of every node -----------------------------------------------------------
+
+    def was_infeasible(self) -> bool:
+        """Whether every node rejected the pod's class at its last check."""
+        return self.view.filter_results.was_infeasible(self.equivalence_class)
+
+    def is_infeasible(self) -> bool:
+        """Whether every node rejects the pod, even without the placements that are tried out."""
+        return self.view.filter_results.of(self.equivalence_class, self._checker()).is_infeasible
+
+    def diagnosis(self) -> Diagnosis | None:
+        """The reasons of every node, or None if one node fits."""
+        check, filter_results = self._checker(), self.view.filter_results
+        is_kept = is_light(self.pod)
+        results = (
+            filter_results.of(self.equivalence_class, check)
+            if is_kept
+            else filter_results.uncached(check)
+        )
+        answers = {name: check(node_info) for name, node_info in self.view.changed.items()}
+        if self.bound:
+            for name in (*results.feasible(), *answers):
+                node_info = self.view.at(name)
+                assert node_info is not None
+                answers[name] = answers.get(name) or first_bound_rejection(node_info, self.bound)
+        return results.diagnosis(answers)
+
+    def steps_of_diagnosis(self) -> int:
+        """The steps needed to compute every node's reasons, or any number above the budget."""
+        view, pod = self.view, self.pod
+        nodes = len(view.nodes) + len(view.changed)
+        if self._is_covered():
+            steps = len(view.index.classes) * pod.label_steps + nodes * pod.node_steps
+        else:
+            steps = nodes * (pod.label_steps + pod.node_steps)
+        node_layouts = view.index.mig_layouts.node_layouts
+        if node_layouts and len(profiles := instance_search.wanted(pod)) > 1:
+            for one in node_layouts:
+                if steps > self.work.limit:
+                    break
+                gpu_model = layout.GPU_MODELS[one.gpu_model]
+                steps += instance_search.search_jointly(gpu_model, one.layouts, profiles).steps
+        return steps
+
+    # --- candidates --------------------------------------------------------------------------
+
+    def ranked_classes(self) -> tuple[RankedClasses, ...]:
+        """The classes that the pod may use; cached for pods with few constraints only."""
+        index = self.view.index
+        if not is_light(self.pod):
+            return self._sort(index.classes.values())
+        return index.ranked_classes(self.pipeline.constraints(self.pod), self._sort)
+
+    def listed(self) -> Iterable[NodeInfo] | None:
+        """The candidates where the index is blind, or bound filters let few nodes pass."""
+        view, pod = self.view, self.pod
+        if len(pod.gpu_requests) > 1 or not self._is_covered():
+            return _narrowed(view, pod)
+        named = [one.only for one in self.bound if one.only is not None]
+        fewest = min(named, key=len, default=None)
+        if fewest is None or len(fewest) > ONLY_MAX:
+            return None
+        every = [view.at(name) for name in sorted(fewest)]
+        return [node_info for node_info in every if node_info is not None]
+
+    def fitting(self, classes: RankedClasses, name: str) -> NodeInfo | None:
+        """The node that the index returned, if it fits and has no placement on top."""
+        view = self.view
+        if name in view.changed or view.index.class_of(name) not in classes.numbers:
+            return None
+        node_info = view.at(name)
+        assert node_info is not None, f"{name} is in a bucket and does not exist"
+        return None if self._rejected(node_info) else node_info
+
+    def changed_nodes(self, classes: RankedClasses) -> list[NodeInfo]:
+        """The feasible nodes with a placement on top: the index has only their state without it."""
+        view = self.view
+        if not view.changed or not self.work.spend(len(view.changed) * self.pod.node_steps):
+            return []
+        return [
+            node_info
+            for name, node_info in view.changed.items()
+            if view.index.class_of(name) in classes.numbers and not self._rejected(node_info)
+        ]
+
+    def among(self, candidates: Iterable[NodeInfo]) -> list[NodeInfo]:
+        """The feasible ones of these nodes; none once the budget is spent."""
+        if not self.work.spend(self.steps_of_diagnosis()):
+            return []
+        check = self._checker()
+        return [
+            node_info
+            for node_info in candidates
+            if not (check(node_info) or first_bound_rejection(node_info, self.bound))
+        ]
+
+    def nominated(self) -> NodeInfo | None:
+        """The node that the pod is nominated for, if it takes the pod: no other node is compared
+        with it (kube-scheduler: evaluateNominatedNode).
+        """
+        node_info = self.view.at(self.pod.nominated_node)
+        if node_info is None or not self.work.spend(self.pod.label_steps + self.pod.node_steps):
+            return None
+        reasons = first_rejection(self.pod, node_info, self.pipeline.every_filter)
+        return None if reasons or first_bound_rejection(node_info, self.bound) else node_info
+
+    # --- filters -----------------------------------------------------------------------------
+
+    def _rejected(self, node_info: NodeInfo) -> Reasons:
+        """Why a node of a class that passed does not take the pod."""
+        reasons = first_rejection(self.pod, node_info, self.pipeline.node_filters)
+        return reasons or first_bound_rejection(node_info, self.bound)
+
+    def _checker(self) -> Check:
+        """The check of a node for the pod; the class filters run once per class."""
+        view, pod, pipeline = self.view, self.pod, self.pipeline
+        every, of_class, of_node = (
+            pipeline.every_filter,
+            pipeline.class_filters,
+            pipeline.node_filters,
+        )
+        if not self._is_covered():
+            return lambda node_info: first_rejection(pod, node_info, every)
+        by_class: dict[int, Reasons] = {}
+
+        def check(node_info: NodeInfo) -> Reasons:
+            assert node_info.node is not None
+            number = view.index.class_of(node_info.node.name)
+            reasons = by_class.get(number)
+            if reasons is None:
+                reasons = by_class[number] = first_rejection(pod, node_info, of_class)
+            return reasons or first_rejection(pod, node_info, of_node)
+
+        return check
+
+    def _is_covered(self) -> bool:
+        """Whether the classes of the index are sufficient for the pod's labels and taints."""
+        keys = self.pod.label_keys
+        if self.pipeline.node_labels:
+            keys |= self.pipeline.node_labels
+        return not self.pod.names_nodes and self.view.index.covers(keys)
+
+    def _sort(self, classes: Iterable[NodeClass]) -> tuple[RankedClasses, ...]:
+        """The classes that pass the class filters, smallest soft penalty first."""
+        pod, pipeline = self.pod, self.pipeline
+        by_penalty: dict[int, list[NodeClass]] = {}
+        for one in classes:
+            if not first_rejection(pod, one.sample, pipeline.class_filters):
+                assert one.sample.node is not None
+                penalty = pipeline.soft_penalty(pod, one.sample.node)
+                by_penalty.setdefault(penalty, []).append(one)
+        return tuple(
+            RankedClasses(penalty, tuple(equal), frozenset(one.number for one in equal))
+            for penalty, equal in sorted(by_penalty.items())
+        )
+
+
+def _narrowed(view: View, pod: Pod) -> Iterable[NodeInfo]:
+    """The nodes that match a selector on a label with many values (a host name, for example); else
+    all.
+    """
+    for key, value in pod.node_selector.items():
+        found = view.index.with_value(key, value)
+        if found is not None:
+            return [node_info for name in sorted(found) if (node_info := view.at(name)) is not None]
+    return view.candidates()
