@@ -15,14 +15,16 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.view import WhatIfView
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Rejection
-from scheduler.framework.pipeline import Pipeline, first_rejection
-from scheduler.framework.plugin import Refuse, ReserveContext
+from scheduler.framework.pipeline import Pipeline, first_bound_rejection, first_rejection
+from scheduler.framework.plugin import Reasons, Refuse, ReserveContext
+from scheduler.framework.view import View
 from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.mig.dynamic_gpus import DynamicGpus
+from scheduler.state.node_info import NodeInfo
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
 
 #: Maximum number of pods in one batch.
@@ -124,7 +126,7 @@ def _on_one_gpu_model(
         name, gpu = owners[mig_placement.gpu]
         node_info = overlay.at(name)
         assert node_info is not None
-        if first_rejection(pod, node_info, pipeline.every_filter):
+        if _rejections(overlay, pod, node_info, pipeline):
             return None  # the shortage is not in memory slices
         devices = Devices(
             mig_placements=(MigPlacement(gpu, mig_placement.start, mig_placement.profile),)
@@ -136,6 +138,15 @@ def _on_one_gpu_model(
         placements.append(placement)
         overlay.place(pod, name, devices)
     return tuple(placements)
+
+
+def _rejections(view: View, pod: Pod, node_info: NodeInfo, pipeline: Pipeline) -> Reasons:
+    """The reasons of a node, beside the pods of the batch that are placed already."""
+    filtered = pipeline.pre_filter(view, pod)
+    if isinstance(filtered, Refuse):
+        return (filtered.reason,)
+    reasons = first_rejection(pod, node_info, pipeline.every_filter)
+    return reasons or first_bound_rejection(node_info, filtered.bound)
 
 
 def _useful_gpus(

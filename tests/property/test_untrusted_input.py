@@ -205,7 +205,7 @@ class Home:
         self.tickets.upsert_pod(pod)
         match_of(pod)
         with_original_request(pod)
-        restore.group_key(pod)
+        restore.group_key(self.cluster.topology, pod)
         restore.restorable(self.cluster, self.reservations, (), pod, ALLOW_ALL_MAPS)
         try:
             terms, _ = policy_of(

@@ -170,7 +170,7 @@ class MigrationPlanner:
             return 0, NOTHING
         if kind is MigrationKind.RESCUE and not is_degradable(pod):
             return 0, NOTHING
-        equivalence_class = (kind, restore.group_key(pod))
+        equivalence_class = (kind, restore.group_key(self._state.cluster.topology, pod))
         if equivalence_class in self.infeasible:
             self._steady.pop(pod.uid, None)
             return 0, NOTHING

@@ -21,6 +21,7 @@ from scheduler.model.pods.original_request import with_original_request
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservations
+from scheduler.state.topology.reader import TopologyReader
 
 Waiting = Iterable[Iterable[Pod]]
 #: How long the capacity is held for a replacement, after the grace period of its pod.
@@ -114,12 +115,13 @@ def candidates(pods: Iterable[Pod], scheduler_name: str) -> list[Pod]:
     return sorted(running, key=lambda pod: (-pod.priority, pod.created, pod.uid))
 
 
-def group_key(pod: Pod) -> object:
+def group_key(topology: TopologyReader, pod: Pod) -> object:
     """The kind of a pod: pods of one kind get the same answer."""
     annotations = tuple(map(pod.annotations.get, _TIER_ANNOTATIONS))
     return (
         pod.priority,
         pod.equivalence_class,
+        topology.terms_key(pod),
         pod.namespace,
         pod.group,
         pod.map_text is None,

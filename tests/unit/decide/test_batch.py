@@ -15,6 +15,17 @@ from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import ALLOW_ALL_MAPS, cluster, dynamic, node, pod
 
 
+APART: dict[str, Any] = {
+    "affinity": {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "zone"}
+            ]
+        }
+    }
+}
+
+
 def batch(*profiles: str, **fields: Any) -> list[Pod]:
     return [
         pod(f"p-{number}", mig={profile: 1}, **fields) for number, profile in enumerate(profiles)
@@ -78,6 +89,11 @@ def test_joint_placements_are_found_among_full_nodes() -> None:
             batch("2g.20gb", "2g.20gb", "3g.40gb"),
             cluster(dynamic("n2", taints=["a=b:NoSchedule"])),
             id="nodes-that-they-do-not-tolerate",
+        ),
+        pytest.param(
+            batch("2g.20gb", "2g.20gb", "3g.40gb", labels={"app": "x"}, spec=APART),
+            cluster(dynamic(labels={"zone": "a"})),
+            id="pods-that-exclude-each-other",
         ),
         pytest.param(
             [*batch("2g.20gb", "2g.20gb", "3g.40gb"), pod("whole", gpus=1)],
