@@ -132,11 +132,11 @@ async def test_internal_error_has_its_own_reason(recording: Recording) -> None:
 async def test_note_is_sent_once(recording: Recording) -> None:
     for _ in range(3):
         recording.recorder.note(A, "MapHonouredNodeOnly", "text")
-    recording.recorder.note(A, "PreferenceIgnored", "text", kind="Normal")
+    recording.recorder.note(A, "EnvironmentNotSet", "text", kind="Normal")
     await recording.sent()
 
     said = sorted((body["reason"], body["type"]) for body in recording.bodies(EVENT))
-    assert said == [("MapHonouredNodeOnly", "Warning"), ("PreferenceIgnored", "Normal")]
+    assert said == [("EnvironmentNotSet", "Normal"), ("MapHonouredNodeOnly", "Warning")]
 
 
 async def test_migration_event_references_the_owner_kind(recording: Recording) -> None:
