@@ -6,7 +6,7 @@ Class filters run once per node class of the index, node filters per node, bound
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 from scheduler.framework.budget import Budget, is_light
@@ -37,24 +37,32 @@ class FeasibleNodes:
         self.work = work
         self.bound = bound
         self.equivalence_class = pipeline.equivalence_class(pod)
+        self._rejection_keys = self._keys_of_rejection() if bound else None
 
     # --- the reasons of every node -----------------------------------------------------------
 
     def was_infeasible(self) -> bool:
         """Whether every node rejected the pod's class at its last check."""
-        return self.view.filter_results.was_infeasible(self.equivalence_class)
+        filter_results = self.view.filter_results
+        return (
+            filter_results.was_infeasible(self.equivalence_class)
+            or self._kept_rejection() is not None
+        )
 
     def is_infeasible(self) -> bool:
         """Whether every node rejects the pod, even without the placements that are tried out."""
+        if self._kept_rejection() is not None:
+            return True
         return self.view.filter_results.of(self.equivalence_class, self._checker()).is_infeasible
 
     def diagnosis(self) -> Diagnosis | None:
         """The reasons of every node, or None if one node fits."""
+        if (kept := self._kept_rejection()) is not None:
+            return kept
         check, filter_results = self._checker(), self.view.filter_results
-        is_kept = is_light(self.pod)
         results = (
             filter_results.of(self.equivalence_class, check)
-            if is_kept
+            if is_light(self.pod)
             else filter_results.uncached(check)
         )
         answers = {name: check(node_info) for name, node_info in self.view.changed.items()}
@@ -63,7 +71,26 @@ class FeasibleNodes:
                 node_info = self.view.at(name)
                 assert node_info is not None
                 answers[name] = answers.get(name) or first_bound_rejection(node_info, self.bound)
-        return results.diagnosis(answers)
+        diagnosis = results.diagnosis(answers)
+        if diagnosis is not None and self._rejection_keys is not None:
+            filter_results.keep_rejection(*self._rejection_keys, diagnosis)
+        return diagnosis
+
+    def _kept_rejection(self) -> Diagnosis | None:
+        """The diagnosis of equal pods on the same state, where bound filters took part."""
+        keys = self._rejection_keys
+        return None if keys is None else self.view.filter_results.rejection(*keys)
+
+    def _keys_of_rejection(self) -> tuple[Hashable, Hashable] | None:
+        """What a rejection by bound filters depends on: of the pod, and of the state; None if it is
+        not kept."""
+        if self.view.changed or not is_light(self.pod):
+            return None
+        generations = [one.generation for one in self.bound]
+        if None in generations:
+            return None
+        pods = (self.equivalence_class, self.view.topology.terms_key(self.pod))
+        return pods, (self.view.filter_results.generation, *generations)
 
     def steps_of_diagnosis(self) -> int:
         """The steps needed to compute every node's reasons, or any number above the budget."""

@@ -6,7 +6,7 @@ The loop, the simulator, admission, what-if views and replay all decide through 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 
 import msgspec
@@ -18,6 +18,7 @@ from scheduler.framework.plugin import (
     BoundFilter,
     Check,
     ClassFilter,
+    ComparesNodes,
     NamedNodes,
     NodeFilter,
     NodeKey,
@@ -119,7 +120,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
 
     def compares_nodes(self, view: View, pod: Pod) -> bool:
         """Whether the pod's nodes have to be compared with each other."""
-        return any(compares(view, pod) for compares in self._comparisons)
+        return any(compares(view, pod, self) for compares in self._comparisons)
 
     def normalized_scores(
         self, view: View, pod: Pod, nodes: Sequence[NodeInfo]
@@ -130,7 +131,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         preferences, others = [0] * len(nodes), [0] * len(nodes)
         for one in self._normalized_scores:
             totals = preferences if one.is_preference else others
-            for place, score in enumerate(one.score(view, pod, nodes)):
+            for place, score in enumerate(one.score(view, pod, nodes, self)):
                 totals[place] += one.weight * score
         return list(zip(preferences, others, strict=True))
 
@@ -225,7 +226,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return tuple(one.soft_penalty for one in self.plugins if one.soft_penalty is not None)
 
     @cached_property
-    def _comparisons(self) -> tuple[Callable[[View, Pod], bool], ...]:
+    def _comparisons(self) -> tuple[ComparesNodes, ...]:
         return tuple(one.compares_nodes for one in self.plugins if one.compares_nodes is not None)
 
     @cached_property

@@ -67,11 +67,14 @@ class BoundFilter(msgspec.Struct, frozen=True):
 
     ``check`` is bound to what PreFilter read of them, and holds for this decision only; it is asked
     about nodes that pass every other filter. ``only`` are the names of the nodes that can pass,
-    where the plugin knows them and they are few.
+    where the plugin knows them and they are few. An equal ``generation`` means equal answers to
+    pods of one equivalence class with equal terms, as long as no node changed; None promises
+    nothing.
     """
 
     check: Callable[[NodeInfo], Reasons]
     only: frozenset[str] | None = None
+    generation: int | None = None
 
 
 Bound = tuple[BoundFilter, ...]
@@ -130,10 +133,11 @@ class NormalizedScore(msgspec.Struct, frozen=True):
     """
 
     weight: int
-    score: Callable[[View, Pod, Sequence[NodeInfo]], Sequence[int]]
+    score: Callable[[View, Pod, Sequence[NodeInfo], Settings], Sequence[int]]
     is_preference: bool = True
 
 
+ComparesNodes = Callable[[View, Pod, Settings], bool]
 NodeKey = Callable[[Pod, NodeInfo, Settings], tuple[float, ...]]
 
 
@@ -167,7 +171,7 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     pre_filter: PreFilter | None = None
     filters: tuple[Filter, ...] = ()
     soft_penalty: SoftPenalty | None = None
-    compares_nodes: Callable[[View, Pod], bool] | None = None
+    compares_nodes: ComparesNodes | None = None
     normalized_scores: tuple[NormalizedScore, ...] = ()
     node_key: NodeKey | None = None
     reserve: Reserve | None = None

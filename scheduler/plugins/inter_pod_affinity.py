@@ -94,7 +94,8 @@ def pre_filter(view: View, pod: Pod, _settings: Settings) -> BoundFilter | None:
     if near and not is_first:
         key, pods = near[0]
         only = frozenset(topology.nodes_with(key, pods.values()))
-    return BoundFilter(_check(near, anti, existing, is_first=is_first), only)
+    check = _check(near, anti, existing, is_first=is_first)
+    return BoundFilter(check, only, topology.generation)
 
 
 def _check(
@@ -125,12 +126,12 @@ def _has_pods(domains: _Domains, labels: dict[str, str]) -> bool:
     return False
 
 
-def compares_nodes(view: View, pod: Pod) -> bool:
+def compares_nodes(view: View, pod: Pod, _settings: Settings) -> bool:
     """Whether a preferred term of the pod, or a term of a placed pod about it, weighs."""
     return bool(pod.affinity.preferred) or bool(view.topology.weighted_terms(pod))
 
 
-def score(view: View, pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
+def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], _settings: Settings) -> list[int]:
     """The weights of preferred terms, both ways, and 1 for each required affinity term of a placed
     pod that matches the pod; 0 at the smallest sum and SCORE_MAX at the greatest."""
     topology = view.topology

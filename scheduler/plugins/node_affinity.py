@@ -14,6 +14,7 @@ from scheduler.framework.plugin import (
     Reasons,
     normalized,
 )
+from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
@@ -65,7 +66,7 @@ def soft_penalty(pod: Pod, node: Node) -> int:
     )
 
 
-def score(_view: View, pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
+def score(_view: View, pod: Pod, nodes: Sequence[NodeInfo], _settings: Settings) -> list[int]:
     """The sum of the weights of the preferred terms that each node matches, normalized."""
     return normalized([-soft_penalty(pod, node_info.node) for node_info in nodes if node_info.node])
 

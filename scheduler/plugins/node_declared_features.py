@@ -38,7 +38,7 @@ def pre_filter(_view: View, pod: Pod, _settings: Settings) -> BoundFilter | None
         missing = required - node_info.node.declared_features
         return _missing(missing) if missing else FITS
 
-    return BoundFilter(check)
+    return BoundFilter(check, generation=0)  # it reads nothing but the node
 
 
 def _missing(features: frozenset[str]) -> Reasons:

@@ -142,7 +142,9 @@ def best_fit(pod: Pod, node_info: NodeInfo, settings: Settings) -> tuple[int, in
     return (-devices, -others, -cpu) if pod.gpu_requests else (devices, others, -cpu)
 
 
-def least_allocated(_view: View, pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
+def least_allocated(
+    _view: View, pod: Pod, nodes: Sequence[NodeInfo], _settings: Settings
+) -> list[int]:
     """The share of cpu and memory that is left with the pod (kube-scheduler: LeastAllocated)."""
     return [_mean_left(pod, node_info) for node_info in nodes]
 
@@ -155,7 +157,9 @@ def _mean_left(pod: Pod, node_info: NodeInfo) -> int:
     return sum(shares) // len(shares) if shares else 0
 
 
-def balanced_allocation(_view: View, pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
+def balanced_allocation(
+    _view: View, pod: Pod, nodes: Sequence[NodeInfo], _settings: Settings
+) -> list[int]:
     """How much the pod evens out the shares of cpu and memory that are requested (kube-scheduler
     1.36: NodeResourcesBalancedAllocation); a pod that requests neither is not scored."""
     if not any(pod.requests.get(resource) for resource in SCORED):

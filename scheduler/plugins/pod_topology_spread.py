@@ -81,7 +81,7 @@ def pre_filter(view: View, pod: Pod, settings: Settings) -> BoundFilter | None:
         itself = view.topology.is_in(one.pods, pod)
         most = one.max_skew + pods.least(one.min_domains) - itself
         bounds.append(_Bound(one.topology_key, pods, most))
-    return BoundFilter(_check(bounds))
+    return BoundFilter(_check(bounds), generation=view.topology.generation)
 
 
 def eligibility(
@@ -89,7 +89,7 @@ def eligibility(
     constraint: SpreadConstraint,
     together: tuple[SpreadConstraint, ...],
     *,
-    compare_numbers: bool = False,
+    compare_numbers: bool,
 ) -> Eligibility:
     """The nodes that a constraint counts: those with the keys of all constraints ``together``."""
     honors = constraint.honors_affinity
@@ -117,12 +117,12 @@ def _check(bounds: list[_Bound]) -> Callable[[NodeInfo], Reasons]:
     return check
 
 
-def compares_nodes(_view: View, pod: Pod) -> bool:
+def compares_nodes(_view: View, pod: Pod, _settings: Settings) -> bool:
     """Whether the pod has a soft constraint."""
     return any(not one.is_hard for one in pod.spread)
 
 
-def score(view: View, pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
+def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Settings) -> list[int]:
     """Fewer pods in a node's domains are more; a constraint weighs by its number of domains."""
     soft = tuple(one for one in pod.spread if not one.is_hard)
     if not soft:
@@ -134,7 +134,8 @@ def score(view: View, pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
     for one in soft:
         key = one.topology_key
         domains = len(complete) if key == well_known.HOSTNAME else len({at[key] for at in complete})
-        pods = view.topology.spread(one.counted, key, eligibility(pod, one, soft))
+        eligible = eligibility(pod, one, soft, compare_numbers=settings.compare_numbers)
+        pods = view.topology.spread(one.counted, key, eligible)
         weighed.append((key, pods, math.log(domains + 2), one.max_skew - 1))
     counts = [
         int(sum(pods.at(at[key]) * weight + skew for key, pods, weight, skew in weighed) + 0.5)

@@ -20,6 +20,7 @@ from scheduler.framework.plugin import (
     Reasons,
     normalized,
 )
+from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
@@ -68,12 +69,11 @@ def soft_penalty(pod: Pod, node: Node, *, compare_numbers: bool = False) -> int:
     return SOFT_TAINT_COST * _untolerated_soft(pod, node, compare_numbers=compare_numbers)
 
 
-def score(
-    _view: View, pod: Pod, nodes: Sequence[NodeInfo], *, compare_numbers: bool = False
-) -> list[int]:
+def score(_view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Settings) -> list[int]:
     """The number of untolerated PreferNoSchedule taints of each node, normalized: fewer is more."""
     every = [node_info.node for node_info in nodes if node_info.node is not None]
-    taints = [_untolerated_soft(pod, node, compare_numbers=compare_numbers) for node in every]
+    compare = settings.compare_numbers
+    taints = [_untolerated_soft(pod, node, compare_numbers=compare) for node in every]
     return normalized(taints, reverse=True)
 
 
@@ -103,5 +103,4 @@ COMPARING: Final = msgspec.structs.replace(
     PLUGIN,
     filters=(ClassFilter(partial(check, compare_numbers=True)),),
     soft_penalty=partial(soft_penalty, compare_numbers=True),
-    normalized_scores=(NormalizedScore(weight=3, score=partial(score, compare_numbers=True)),),
 )

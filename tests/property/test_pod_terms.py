@@ -11,8 +11,13 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.decide.best_fit import scan
+from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.view import WhatIfView
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Rejection
 from scheduler.framework.pipeline import PreFiltered, first_bound_rejection
+from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
@@ -23,6 +28,8 @@ from scheduler.plugins import inter_pod_affinity, pod_topology_spread
 from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import ALLOW_ALL_MAPS, namespace, pod
 from tests.property.term_strategies import labels, machine, names, spec
+
+SETTINGS = Settings()
 
 
 @st.composite
@@ -82,6 +89,29 @@ def test_filters_of_terms_answer_as_a_walk_would(
                 assert bound.check(node_info)
 
 
+@settings(max_examples=150)
+@given(worlds(), st.lists(wanted("new"), min_size=1, max_size=2), st.data())
+def test_kept_rejections_are_those_of_every_node(
+    world: tuple[Cluster, WhatIfView | None], newcomers: list[Pod], data: st.DataObject
+) -> None:
+    """Whatever is kept of earlier rejections, each node's reasons are its present ones."""
+    cluster, _ = world
+    for _ in range(4):
+        newcomer = data.draw(st.sampled_from(newcomers))
+        decision = schedule_one(cluster, newcomer, ALLOW_ALL_MAPS)
+        filtered = ALLOW_ALL_MAPS.pre_filter(cluster, newcomer)
+        assert isinstance(filtered, PreFiltered)
+        every = (cluster.candidates(), newcomer, Budget(10**9), ALLOW_ALL_MAPS, filtered.bound)
+        found, rejected = scan(*every)
+        assert (found is None) is isinstance(decision, Rejection)
+        if isinstance(decision, Rejection) and rejected:
+            assert decision.diagnosis.nodes == rejected
+        if data.draw(st.booleans()):
+            cluster.upsert_pod(data.draw(wanted(f"p{data.draw(st.integers(0, 3))}", "n0")))
+        elif data.draw(st.booleans()):
+            cluster.upsert_node(data.draw(machine(data.draw(st.integers(0, 4)))))
+
+
 @settings(max_examples=300)
 @given(worlds(), wanted("new"), st.data())
 def test_scores_of_terms_are_those_of_a_walk(
@@ -96,9 +126,13 @@ def test_scores_of_terms_are_those_of_a_walk(
     walk = Walk(cluster, view, newcomer)
     nodes = [info.node for info in feasible if info.node is not None]
 
-    assert inter_pod_affinity.score(view, newcomer, feasible) == walk.affinity_scores(nodes)
-    assert pod_topology_spread.score(view, newcomer, feasible) == walk.spread_scores(nodes)
-    if not inter_pod_affinity.compares_nodes(view, newcomer):
+    assert inter_pod_affinity.score(view, newcomer, feasible, SETTINGS) == walk.affinity_scores(
+        nodes
+    )
+    assert pod_topology_spread.score(view, newcomer, feasible, SETTINGS) == walk.spread_scores(
+        nodes
+    )
+    if not inter_pod_affinity.compares_nodes(view, newcomer, SETTINGS):
         assert set(walk.affinity_scores(nodes)) == {0}
 
 

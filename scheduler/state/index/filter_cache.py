@@ -109,6 +109,7 @@ class FilterResultCache:
         self._changes: list[tuple[str, bool]] = []
         self._first = 0
         self._classes: dict[object, FilterResults] = {}
+        self._rejections: dict[object, tuple[object, Diagnosis]] = {}
 
     def __len__(self) -> int:
         return len(self._classes)
@@ -145,6 +146,26 @@ class FilterResultCache:
         self._classes[equivalence_class] = results
         return results
 
+    def rejection(self, pods: object, state: object) -> Diagnosis | None:
+        """The diagnosis of these pods, if it was kept for the same state."""
+        known = self._rejections.get(pods)
+        return known[1] if known is not None and known[0] == state else None
+
+    def keep_rejection(self, pods: object, state: object, diagnosis: Diagnosis) -> None:
+        """Keep the diagnosis of pods whose filters also read what is not on the node.
+
+        A change of any node makes it useless, unlike the results per node above.
+        """
+        self._rejections.pop(pods, None)
+        while len(self._rejections) >= self._kept:
+            del self._rejections[next(iter(self._rejections))]
+        self._rejections[pods] = (state, diagnosis)
+
+    @property
+    def _kept(self) -> int:
+        """The number of classes that are kept."""
+        return max(CLASSES_MIN, RESULTS_MAX // max(1, len(self._node_infos)))
+
     def uncached(self, check: Check) -> FilterResults:
         """The current results, without caching."""
         results = FilterResults(self.generation)
@@ -155,8 +176,7 @@ class FilterResultCache:
 
     def _compute(self, check: Check) -> FilterResults:
         results = self.uncached(check)
-        kept = max(CLASSES_MIN, RESULTS_MAX // max(1, len(self._node_infos)))
-        while len(self._classes) >= kept:
+        while len(self._classes) >= self._kept:
             del self._classes[next(iter(self._classes))]
         return results
 

@@ -32,6 +32,8 @@ class LiveTerms(Generic[T]):
         self._by_pair: dict[_Pair, dict[T, None]] = {}
         self._others: dict[T, None] = {}
         self._keys: Counter[str] = Counter()
+        #: Rises when a term is new or gone; not with the number of pods that have it.
+        self.version = 0
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -42,6 +44,7 @@ class LiveTerms(Generic[T]):
         if counts is None:
             counts = self._counts[item] = NodeCounts()
             self._terms[item] = term
+            self.version += 1
             self._keys.update(term.pods.selector.keys)
             for place in self._places(term):
                 place[item] = None
@@ -82,6 +85,7 @@ class LiveTerms(Generic[T]):
     def _drop(self, item: T) -> None:
         term = self._terms.pop(item)
         del self._counts[item]
+        self.version += 1
         for key in term.pods.selector.keys:
             self._keys[key] -= 1
             if not self._keys[key]:

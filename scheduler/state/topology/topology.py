@@ -32,6 +32,20 @@ REQUIRED_WEIGHT: Final = 1
 DOMAINS_MAX: Final = 512
 
 
+#: More results of comparisons with live terms than this are not kept.
+MATCHES_MAX: Final = 4_096
+
+
+class _Matches(msgspec.Struct, frozen=True):
+    """The terms of placed pods that match pods with equal labels, as far as terms read them."""
+
+    anti: tuple[tuple[PodTerm, PodTerm, NodeCounts], ...]
+    weighted: tuple[tuple[WeightedPodTerm, PodTerm, NodeCounts], ...]
+
+
+_NO_MATCHES: Final = _Matches((), ())
+
+
 class _Placed(msgspec.Struct, frozen=True):
     """How a pod was counted."""
 
@@ -50,6 +64,9 @@ class Topology:
         self._anti: LiveTerms[PodTerm] = LiveTerms()
         self._weighted: LiveTerms[WeightedPodTerm] = LiveTerms()
         self._domains: dict[tuple[str, Eligibility], Domains] = {}
+        self._matches: dict[tuple[str | None, ...], _Matches] = {}
+        self._matches_version = 0
+        self._read_keys: tuple[str, ...] = ()
         #: Rises with every change after which a decision may read something else.
         self.generation = 0
 
@@ -85,6 +102,7 @@ class Topology:
 
     def relabel_namespace(self, name: str) -> None:
         """The labels of a namespace changed."""
+        self._matches.clear()
         if self._groups.relabel(name) or len(self._anti) or len(self._weighted):
             self.generation += 1
 
@@ -129,15 +147,36 @@ class Topology:
 
     def anti_terms(self, pod: Pod) -> Iterator[tuple[PodTerm, DomainCounts]]:
         """Required anti-affinity terms of placed pods that match a pod."""
-        namespace = self.namespace(pod.namespace)
-        for term, _, counts in self._anti.matching(namespace, pod.labels):
+        for term, _, counts in self._matching(pod).anti:
             yield term, counts.per_value(self.domains(term.topology_key, ANY_NODE))
 
     def weighted_terms(self, pod: Pod) -> Iterator[tuple[WeightedPodTerm, DomainCounts]]:
         """Terms of placed pods that weigh for or against a pod."""
-        namespace = self.namespace(pod.namespace)
-        for one, term, counts in self._weighted.matching(namespace, pod.labels):
+        for one, term, counts in self._matching(pod).weighted:
             yield one, counts.per_value(self.domains(term.topology_key, ANY_NODE))
+
+    def _matching(self, pod: Pod) -> _Matches:
+        """The terms of placed pods that match a pod.
+
+        They are compared once per namespace and values of the labels that they read, until a term
+        is new or gone. So a pod that none of them selects costs one look-up.
+        """
+        if self.is_bare:
+            return _NO_MATCHES
+        version = self._anti.version + self._weighted.version
+        if version != self._matches_version or len(self._matches) >= MATCHES_MAX:
+            self._matches.clear()
+            self._matches_version = version
+            self._read_keys = tuple(sorted(self.label_keys))
+        labels = pod.labels
+        place = (pod.namespace, *[labels.get(key) for key in self._read_keys])
+        found = self._matches.get(place)
+        if found is None:
+            namespace = self.namespace(pod.namespace)
+            anti = tuple(self._anti.matching(namespace, labels))
+            weighted = tuple(self._weighted.matching(namespace, labels))
+            found = self._matches[place] = _Matches(anti, weighted)
+        return found
 
     def domains(self, key: str, eligibility: Eligibility) -> Domains:
         """The eligible nodes by their value of a label."""

@@ -14,7 +14,6 @@ from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import ALLOW_ALL_MAPS, cluster, dynamic, node, pod
 
-
 APART: dict[str, Any] = {
     "affinity": {
         "podAntiAffinity": {
