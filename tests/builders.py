@@ -223,6 +223,7 @@ def node(
     capacity: Mapping[str, str] | None = None,
     uid: str = "",
     annotations: Mapping[str, str] | None = None,
+    images: Iterable[Json] = (),
 ) -> Node:
     """A node; a taint reads ``key=value:Effect``. No count means that it advertises no GPUs.
 
@@ -245,7 +246,11 @@ def node(
             "annotations": dict(annotations or {}),
         },
         "spec": {"unschedulable": cordoned, "taints": [_taint(text) for text in taints]},
-        "status": {"allocatable": allocatable, "capacity": dict(capacity or {})},
+        "status": {
+            "allocatable": allocatable,
+            "capacity": dict(capacity or {}),
+            "images": list(images),
+        },
     }
     return decode_nodes.to_node(decode_nodes.NODE.decode(msgspec.json.encode(wire)))
 

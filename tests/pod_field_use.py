@@ -76,10 +76,10 @@ _POD_SPEC: Final = _rows(
 
 _CONTAINER: Final = _rows(
     # env: a literal CUDA_VISIBLE_DEVICES is a promise; restartPolicy makes a sidecar.
-    used="env name ports resources restartPolicy restartPolicyRules volumeMounts",
-    # image is only scored (ImageLocality), and not by the pod's wish.
+    # image is scored (ImageLocality).
+    used="env image name ports resources restartPolicy restartPolicyRules volumeMounts",
     irrelevant="""
-        args command envFrom image imagePullPolicy lifecycle livenessProbe readinessProbe
+        args command envFrom imagePullPolicy lifecycle livenessProbe readinessProbe
         resizePolicy securityContext startupProbe stdin stdinOnce terminationMessagePath
         terminationMessagePolicy tty volumeDevices workingDir
     """,
@@ -98,12 +98,13 @@ _EPHEMERAL_CONTAINER: Final = _rows(
 
 _VOLUME: Final = _rows(
     # No filter looks at these. csi is the inline kind, which NodeVolumeLimits does not count;
-    # fc, flexVolume and the other old drivers are neither restricted nor migrated. An image
-    # volume is only scored (ImageLocality).
+    # fc, flexVolume and the other old drivers are neither restricted nor migrated.
     irrelevant="""
         cephfs configMap csi downwardAPI emptyDir fc flexVolume flocker gitRepo glusterfs hostPath
-        image name nfs photonPersistentDisk projected quobyte scaleIO secret storageos
+        name nfs photonPersistentDisk projected quobyte scaleIO secret storageos
     """,
+    # An image volume is scored (ImageLocality).
+    used="image",
     # VolumeBinding, VolumeZone, NodeVolumeLimits, VolumeRestrictions: persistentVolumeClaim.
     # The same, by the claim that is made for the pod: ephemeral.
     # VolumeRestrictions (one writer per disk): awsElasticBlockStore, gcePersistentDisk, iscsi, rbd.
@@ -174,6 +175,7 @@ TABLE: Final = MappingProxyType(
             """,
             unsupported="whenUnsatisfiable",
         ),
+        "ImageVolumeSource": _rows(used="reference", irrelevant="pullPolicy"),
         "WeightedPodAffinityTerm": _rows(used="podAffinityTerm weight"),
         "Volume": _VOLUME,
         # bindMountOptions needs a feature of the node (NodeDeclaredFeatures).

@@ -5,7 +5,7 @@ Both ways return the same node; a property test compares them on random clusters
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from scheduler.decide import compared_nodes
@@ -15,6 +15,7 @@ from scheduler.framework.budget import Budget
 from scheduler.framework.pipeline import (
     Pipeline,
     Score,
+    TieScore,
     first_bound_rejection,
     first_rejection,
 )
@@ -24,12 +25,14 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan, instance_search
 from scheduler.plugins.gpu.devices import assigned
-from scheduler.state.index.capacity_bucket import LEAST
+from scheduler.state.index.capacity_bucket import LEAST, CapacityBucket, Group
 from scheduler.state.index.node_index import ANY, RankedClasses
 from scheduler.state.node_info import NodeInfo
 
 #: Up to this number of classes each class's own bucket is read; beyond it, the bucket of all nodes.
 BUCKETS_MAX: Final = 8
+#: Up to so many nodes of a bucket are compared with an equal one before them by the tie break.
+TIES_MAX: Final = 32
 
 Scored = tuple[Score, NodeInfo]
 
@@ -43,6 +46,7 @@ class Search:
         self._pod = nodes.pod
         self._pipeline = nodes.pipeline
         self._work = nodes.work
+        self._tie_score = nodes.pipeline.tie_score(nodes.view, nodes.pod)
 
     def best_node(self) -> NodeInfo | None:
         """The best node, or None; also None if the budget is spent before the node is known."""
@@ -52,7 +56,9 @@ class Search:
         if compared_nodes.are_compared(nodes):
             return compared_nodes.best(nodes)
         if (candidates := nodes.listed()) is not None:
-            return scan(candidates, pod, self._work, self._pipeline, nodes.bound)[0]
+            return scan(candidates, pod, self._work, self._pipeline, nodes.bound, self._tie_score)[
+                0
+            ]
         return self._from_index()
 
     def _from_index(self) -> NodeInfo | None:
@@ -68,33 +74,47 @@ class Search:
         return None
 
     def _best_of(self, classes: RankedClasses) -> NodeInfo | None:
-        """The best node of equally ranked classes: the first one that fits in each bucket."""
-        view, pod, work = self._view, self._pod, self._work
-        spread = self._pipeline.spreads
+        """The best node of equally ranked classes: the best one of each bucket."""
+        view, pod = self._view, self._pod
         found = [(self._score(classes, one), one) for one in self._nodes.changed_nodes(classes)]
         is_few = len(classes.classes) <= BUCKETS_MAX
         resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
-        # A node may have less CPU than is requested on it; a pod without a CPU request still fits
-        # there.
-        cpu = pod.requests.get(well_known.CPU, 0) or LEAST
         sets = [one.buckets for one in classes.classes] if is_few else [view.index.buckets]
         for buckets in sets:
             bucket = buckets.get(resource)
-            for _, (_, name) in (
-                bucket.fitting(need, cpu, spread=spread) if bucket is not None else ()
-            ):
-                if not work.spend(pod.node_steps):
-                    return None
-                node_info = self._nodes.fitting(classes, name)
-                if node_info is not None:
-                    found.append((self._score(classes, node_info), node_info))
-                    break
+            found += self._first_fitting(classes, bucket, need) if bucket is not None else ()
+            if self._work.is_over:
+                return None
         if view.index.mig_layouts.node_layouts:
             found += self._with_dynamic_mig(classes, is_few=is_few)
         return min(found, key=lambda scored: scored[0])[1] if found else None
 
+    def _first_fitting(
+        self, classes: RankedClasses, bucket: CapacityBucket, need: int
+    ) -> Iterator[Scored]:
+        """The first node of a bucket that fits; with a tie break also some that are equal to it."""
+        pod, work = self._pod, self._work
+        # A node may have less CPU than is requested on it; a pod without a CPU request still fits
+        # there.
+        cpu = pod.requests.get(well_known.CPU, 0) or LEAST
+        first: tuple[Group, int] | None = None
+        ties = 0
+        for group, (free_cpu, name) in bucket.fitting(need, cpu, spread=self._pipeline.spreads):
+            if first is not None and (first != (group, free_cpu) or ties >= TIES_MAX):
+                return
+            if not work.spend(pod.node_steps):
+                return
+            ties += first is not None
+            node_info = self._nodes.fitting(classes, name)
+            if node_info is None:
+                continue
+            yield self._score(classes, node_info), node_info
+            if self._tie_score is None:
+                return
+            first = first or (group, free_cpu)
+
     def _score(self, classes: RankedClasses, node_info: NodeInfo) -> Score:
-        return self._pipeline.score(self._pod, node_info, classes.soft_penalty)
+        return self._pipeline.score(self._pod, node_info, classes.soft_penalty, self._tie_score)
 
     def _with_dynamic_mig(self, classes: RankedClasses, *, is_few: bool) -> list[Scored]:
         pod, work = self._pod, self._work
@@ -122,6 +142,7 @@ def scan(
     work: Budget,
     pipeline: Pipeline,
     bound: Bound = (),
+    tie_score: TieScore | None = None,
 ) -> tuple[NodeInfo | None, dict[str, Reasons]]:
     """The best of these nodes, and the reasons of the rejected ones; no best node once ``work`` is
     spent.
@@ -141,7 +162,8 @@ def scan(
         if reasons:
             rejected[node_info.node.name] = reasons
             continue
-        score = pipeline.score(pod, node_info, pipeline.soft_penalty(pod, node_info.node))
+        penalty = pipeline.soft_penalty(pod, node_info.node)
+        score = pipeline.score(pod, node_info, penalty, tie_score)
         if best is None or score < best[0]:
             best = (score, node_info)
     return (best[1] if best else None), rejected

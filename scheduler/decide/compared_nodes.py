@@ -34,8 +34,9 @@ def best(nodes: FeasibleNodes) -> NodeInfo | None:
     if not feasible or nodes.work.is_over:
         return None
     totals = pipeline.normalized_scores(view, pod, feasible)
+    tie_score = pipeline.tie_score(view, pod)
     scored = (
-        (pipeline.compared_score(pod, node_info, total), node_info)
+        (pipeline.compared_score(pod, node_info, total, tie_score), node_info)
         for node_info, total in zip(feasible, totals, strict=True)
     )
     return min(scored, key=lambda one: one[0])[1]

@@ -6,7 +6,7 @@ The loop, the simulator, admission, what-if views and replay all decide through 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 
 import msgspec
@@ -32,6 +32,7 @@ from scheduler.framework.plugin import (
     Reserve,
     ReserveContext,
     SoftPenalty,
+    TieBreak,
 )
 from scheduler.framework.pod_reads import IN_EQUIVALENCE_CLASS, PodRead
 from scheduler.framework.settings import Settings
@@ -51,8 +52,11 @@ class PreFiltered(msgspec.Struct, frozen=True):
 #: What PreFilter leaves of most pods.
 EVERY_NODE = PreFiltered()
 
-#: The sort key of a feasible node: soft penalties, each plugin's key, the name. Smaller is better.
-Score = tuple[int, tuple[tuple[float, ...], ...], str]
+#: The sort key of a feasible node: soft penalties, each plugin's key, the tie break, the name.
+#: Smaller is better.
+Score = tuple[int, tuple[tuple[float, ...], ...], int, str]
+#: What decides between nodes that are equal otherwise, for one pod.
+TieScore = Callable[[NodeInfo], int]
 
 
 class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
@@ -135,12 +139,35 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
                 totals[place] += one.weight * score
         return list(zip(preferences, others, strict=True))
 
-    def score(self, pod: Pod, node_info: NodeInfo, soft_penalty: int) -> Score:
+    def tie_score(self, view: View, pod: Pod) -> TieScore | None:
+        """What decides between nodes that are equal otherwise; None if nothing does."""
+        if not pod.gpu_requests:
+            return None
+        found = [score for one in self._tie_breaks if (score := one(view, pod)) is not None]
+        if not found:
+            return None
+
+        def total(node_info: NodeInfo) -> int:
+            # MIG instances are searched for by layout, which says nothing about single nodes.
+            return 0 if node_info.is_dynamic else sum(score(node_info) for score in found)
+
+        return total
+
+    def score(
+        self, pod: Pod, node_info: NodeInfo, soft_penalty: int, tie_score: TieScore | None = None
+    ) -> Score:
         """The sort key of one feasible node with this soft penalty."""
         assert node_info.node is not None
-        return (soft_penalty, self._keys(pod, node_info), node_info.node.name)
+        tie = 0 if tie_score is None else -tie_score(node_info)
+        return (soft_penalty, self._keys(pod, node_info), tie, node_info.node.name)
 
-    def compared_score(self, pod: Pod, node_info: NodeInfo, totals: tuple[int, int]) -> Score:
+    def compared_score(
+        self,
+        pod: Pod,
+        node_info: NodeInfo,
+        totals: tuple[int, int],
+        tie_score: TieScore | None = None,
+    ) -> Score:
         """The same for a node with these sums of ``normalized_scores``.
 
         A pod that requests no GPU keeps away from devices before anything but its own preferences
@@ -151,7 +178,8 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         keys = self._keys(pod, node_info)
         if not pod.gpu_requests:
             keys = ((node_info.free_devices, -others), *keys)
-        return (-preferences, keys, node_info.node.name)
+        tie = 0 if tie_score is None else -tie_score(node_info)
+        return (-preferences, keys, tie, node_info.node.name)
 
     def _keys(self, pod: Pod, node_info: NodeInfo) -> tuple[tuple[float, ...], ...]:
         return tuple([key(pod, node_info, self) for key in self._node_keys])
@@ -236,6 +264,10 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _node_keys(self) -> tuple[NodeKey, ...]:
         return tuple(one.node_key for one in self.plugins if one.node_key is not None)
+
+    @cached_property
+    def _tie_breaks(self) -> tuple[TieBreak, ...]:
+        return tuple(one.tie_break for one in self.plugins if one.tie_break is not None)
 
     @cached_property
     def _reserves(self) -> tuple[Reserve, ...]:

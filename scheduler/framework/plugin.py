@@ -5,7 +5,8 @@ PreFilter  ``pre_filter``: before any node is checked; may reject the pod or nam
 Filter     ``filters``: whether the pod fits on one node, and the reasons if not.
 Score      ``soft_penalty`` per node class, then ``node_key`` per node; smaller is better.
            ``normalized_scores`` of all feasible nodes instead of ``soft_penalty`` where a plugin
-           ``compares_nodes``, and for pods that request no GPU.
+           ``compares_nodes``, and for pods that request no GPU. ``tie_break`` between nodes that
+           are equal for a pod with GPUs.
 Reserve    ``reserve``: the pod's devices on the chosen node; may still reject the pod.
 PreBind    ``pre_bind``: objects that the Binding waits for; may still reject the pod.
 ========== =================================================================================
@@ -138,6 +139,8 @@ class NormalizedScore(msgspec.Struct, frozen=True):
 
 
 ComparesNodes = Callable[[View, Pod, Settings], bool]
+#: A score of nodes that are equal otherwise, more is better; None if they are equal in it too.
+TieBreak = Callable[[View, Pod], Callable[[NodeInfo], int] | None]
 NodeKey = Callable[[Pod, NodeInfo, Settings], tuple[float, ...]]
 
 
@@ -174,6 +177,7 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     compares_nodes: ComparesNodes | None = None
     normalized_scores: tuple[NormalizedScore, ...] = ()
     node_key: NodeKey | None = None
+    tie_break: TieBreak | None = None
     reserve: Reserve | None = None
     pre_bind: PreBind | None = None
 

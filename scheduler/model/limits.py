@@ -50,6 +50,7 @@ RESERVED_MAX: Final = 256
 USER_PRIORITY_MAX: Final = 1_000_000_000
 # --- nodes -------------------------------------------------------------------------------
 NODE_GPUS_MAX: Final = 256
+NODE_IMAGES_MAX: Final = 256
 GPU_IDS_LENGTH_MAX: Final = 65_536
 MIG_GPUS_MAX: Final = 64
 GPU_MEMORY_MIB_MAX: Final = 999_999_999
@@ -190,6 +191,10 @@ TABLE: Final = (
         "a node whose GPUs have indexes: allocatable `nvidia.com/gpu`, label"
         " `nvidia.com/gpu.count`, annotation `gpu-scheduler.io/unusable-devices`",
         _CLOSED, "the maximum of the fake operator; no machine has more",
+    ),
+    Limit(
+        "NODE_IMAGES_MAX", NODE_IMAGES_MAX, "image names", "`status.images` of a node",
+        "further names are ignored", "the kubelet reports 50 images by default",
     ),
     Limit(
         "GPU_IDS_LENGTH_MAX", GPU_IDS_LENGTH_MAX, "characters",

@@ -35,7 +35,8 @@ class DynamicMig(msgspec.Struct, frozen=True, gc=False):
 class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units).
 
-    ``capacity`` has only GPU resources. ``annotations`` has only those about MIG, failed GPUs and
+    ``capacity`` has only GPU resources. ``images`` are the names of the container images on the
+    node with their sizes in bytes. ``annotations`` has only those about MIG, failed GPUs and
     GPU ids. ``created`` is the API's timestamp text, ``boot`` differs after each start of the
     machine. ``unread`` describes undecodable fields, if any: then no pod is placed there.
     """
@@ -49,6 +50,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     capacity: dict[str, int] = {}
     annotations: dict[str, str] = {}
     declared_features: frozenset[str] = frozenset()
+    images: tuple[tuple[str, int], ...] = ()
     created: str = ""
     boot: str = ""
     unread: str = ""

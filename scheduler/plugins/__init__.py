@@ -18,6 +18,7 @@ from scheduler.framework.settings import Settings
 from scheduler.model.reason_code import ReasonCode
 from scheduler.plugins import (
     gpu_memory,
+    image_locality,
     inter_pod_affinity,
     mig_state,
     node_affinity,
@@ -54,6 +55,7 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
     gpu_devices.PLUGIN,
     gpu_map.PLUGIN,
     node_avoidance.PLUGIN,
+    image_locality.PLUGIN,
 )
 
 

@@ -22,6 +22,7 @@ from scheduler.state.index.node_index import NodeIndex
 from tests.builders import ALLOW_ALL_MAPS, SPREADING, best_node
 
 NAMES = tuple(f"n{number}" for number in range(6))
+IMAGES = {"app:1": 400, "app:2": 900}
 PROFILES = ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb")
 ZONES = st.sampled_from(("a", "b", "c"))
 TAINTS = (
@@ -49,6 +50,9 @@ def nodes(draw: st.DrawFn) -> Node:
         labels["gpu-scheduler.io/devices"] = "numbered"
     return Node(
         name=name,
+        images=tuple(
+            (image, size * 2**20) for image, size in IMAGES.items() if draw(st.booleans())
+        ),
         labels=labels,
         unschedulable=draw(st.booleans()) and draw(st.booleans()),
         taints=tuple(taint for taint in TAINTS if draw(st.integers(0, 3)) == 3),
@@ -83,6 +87,7 @@ def pods(draw: st.DrawFn) -> Pod:
         namespace="d",
         scheduler_name="gpu-scheduler",
         requests=requests,
+        images=draw(st.sampled_from(((), ("app:1",), ("app:1", "app:2", "other:1")))),
         node_selector=selector,
         required_terms=draw(st.sampled_from((None, None, None, (zone,), (field,), ()))),
         preferred_terms=draw(
@@ -121,8 +126,13 @@ def agree(cluster: Cluster | WhatIfView, pod: Pod) -> str | None:
     found_names: list[str | None] = []
     for spread in (False, True):
         found = best_node(cluster, pod, spread=spread)
+        pipeline = SPREADING if spread else ALLOW_ALL_MAPS
         scanned, _ = best_fit.scan(
-            cluster.candidates(), pod, Budget(10**9), SPREADING if spread else ALLOW_ALL_MAPS
+            cluster.candidates(),
+            pod,
+            Budget(10**9),
+            pipeline,
+            tie_score=pipeline.tie_score(cluster, pod),
         )
         assert (found and found.node) == (scanned and scanned.node), f"spread={spread}"
         found_names.append(found.node.name if found and found.node else None)

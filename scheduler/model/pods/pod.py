@@ -51,8 +51,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     once the kubelet has admitted the pod. ``has_claims`` is true if it gets devices by a
     ResourceClaim, its own or one that kube-scheduler created for an extended resource. ``group`` is
     the gang that it belongs to, for any scheduler. ``priority_class`` and ``has_deadline`` are read
-    by scopes of ResourceQuotas. ``unread`` describes undecodable fields. ``allocated`` are the GPUs
-    in its status, empty if the status has none.
+    by scopes of ResourceQuotas. ``images`` are those of a pod without a node. ``unread`` describes
+    undecodable fields. ``allocated`` are the GPUs in its status, empty if the status has none.
     """
 
     uid: str
@@ -81,6 +81,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     spread: tuple[SpreadConstraint, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
+    images: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     required_features: tuple[str, ...] = ()
     condition: Condition = Condition()
@@ -342,5 +343,6 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.tolerations,
             self.unsupported,
             self.required_features,
+            self.images,
             self.unread,
         )

@@ -96,8 +96,14 @@ class SpreadFields(msgspec.Struct, frozen=True, rename="camel"):
     node_taints_policy: str | None = None
 
 
+class ImageFields(msgspec.Struct, frozen=True):
+    """An image volume."""
+
+    reference: str = ""
+
+
 class VolumeFields(msgspec.Struct, frozen=True, rename="camel"):
-    """One of ``spec.volumes``: the sources that a filter of kube-scheduler reads."""
+    """One of ``spec.volumes``: the sources that kube-scheduler reads; ``image`` is only scored."""
 
     aws_elastic_block_store: Present | None = None
     azure_disk: Present | None = None
@@ -105,6 +111,7 @@ class VolumeFields(msgspec.Struct, frozen=True, rename="camel"):
     cinder: Present | None = None
     ephemeral: Present | None = None
     gce_persistent_disk: Present | None = None
+    image: ImageFields | None = None
     iscsi: Present | None = None
     persistent_volume_claim: Present | None = None
     portworx_volume: Present | None = None
@@ -180,7 +187,9 @@ class Spec(Protocol):
 _ORDINARY_VOLUME: Final = VolumeFields()
 _ORDINARY_MOUNT: Final = MountFields()
 _SOURCES: Final = tuple(
-    (field.name, field.encode_name) for field in msgspec.structs.fields(VolumeFields)
+    (field.name, field.encode_name)
+    for field in msgspec.structs.fields(VolumeFields)
+    if field.name != "image"
 )
 
 

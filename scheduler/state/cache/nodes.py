@@ -15,6 +15,7 @@ from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.advertised_resources import AdvertisedResources
 from scheduler.state.cache.namespaces import NamespaceStore
+from scheduler.state.image_nodes import ImageNodes
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.mig.layout_wait import LayoutWait
@@ -38,6 +39,7 @@ class Nodes:
         self.partitions = PartitionStore()
         self.offers = AdvertisedResources()
         self.topology = Topology(namespaces.of)
+        self.images = ImageNodes()
         self._settling = LayoutWait()
         self._count = 0
 
@@ -87,6 +89,7 @@ class Nodes:
             # In the order in which nodes were added, even if pods named them before.
             self.node_info[node.name] = self.node_info.pop(node.name)
         self.offers.change(before, node)
+        self.images.change(before, node)
         node_info.is_settled = (
             node_info.is_settled and before is not None and before.uid == node.uid
         )
@@ -109,6 +112,7 @@ class Nodes:
             return False
         self._unalias(node_info.node)
         self.offers.change(node_info.node, None)
+        self.images.change(node_info.node, None)
         self.topology.delete_node(name)
         self.index.drop(name)
         self._touch(name)

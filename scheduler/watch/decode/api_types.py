@@ -79,6 +79,7 @@ class ContainerWire(pod_fields.ContainerFields, frozen=True, rename="camel", kw_
     """The fields of a container that are read."""
 
     name: str = ""
+    image: str = ""
     env: tuple[EnvVar, ...] | None = None
     ports: tuple[Port, ...] | None = None
     resources: Resources | None = None
@@ -192,12 +193,20 @@ class NodeInfo(msgspec.Struct, frozen=True):
     boot_id: str = msgspec.field(default="", name="bootID")
 
 
+class ContainerImage(msgspec.Struct, frozen=True, rename="camel"):
+    """An image on a node, with all of its names."""
+
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
 class NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The fields of NodeStatus that are read."""
 
     allocatable: Amounts | None = None
     capacity: Amounts | None = None
     declared_features: tuple[str, ...] | None = None
+    images: tuple[ContainerImage, ...] | None = None
     node_info: NodeInfo | None = None
 
 

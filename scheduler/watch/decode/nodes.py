@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from functools import lru_cache
+from itertools import islice
+
 import msgspec
 
 from scheduler.model import resources, well_known
 from scheduler.model.gpu import physical_gpus, plugin_resources
+from scheduler.model.limits import NODE_IMAGES_MAX
 from scheduler.model.mig import node_geometry
 from scheduler.model.node import Namespace, Node
-from scheduler.watch.decode.api_types import Amounts, NamespaceWire, NodeWire
+from scheduler.watch.decode.api_types import Amounts, ContainerImage, NamespaceWire, NodeWire
 from scheduler.watch.decode.pods import kept
 
 NODE = msgspec.json.Decoder(NodeWire)
@@ -36,8 +41,20 @@ def to_node(wire: NodeWire) -> Node:
         annotations=annotations,
         created=meta.creation_timestamp or "",
         declared_features=frozenset(wire.status.declared_features or ()),
+        images=_images(wire.status.images or ()),
         boot=wire.status.node_info.boot_id if wire.status.node_info else "",
     )
+
+
+def _images(images: tuple[ContainerImage, ...]) -> tuple[tuple[str, int], ...]:
+    """Names and sizes of the images on a node; equal ones of different nodes are one object."""
+    pairs = (_image(name, one.size_bytes) for one in images for name in one.names or ())
+    return tuple(islice(pairs, NODE_IMAGES_MAX))
+
+
+@lru_cache(maxsize=16384)
+def _image(name: str, size: int) -> tuple[str, int]:
+    return sys.intern(name), max(0, size)
 
 
 def _gpus(capacity: Amounts | None) -> dict[str, int]:

@@ -68,6 +68,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         ),
         tolerations=spec.tolerations,
         host_ports=_host_ports(spec),
+        images=() if spec.node_name else _images(spec),
         unsupported=pod_fields.unsupported(spec),
         required_features=pod_fields.required_features(spec),
         condition=_scheduled_condition(wire.status.conditions or ()),
@@ -161,6 +162,18 @@ def _annotation_read(entry: EnvVar) -> str | None:
     if not path.startswith(_ANNOTATION_PATH + well_known.CUDA_VISIBLE_DEVICES):
         return None
     return path.removeprefix(_ANNOTATION_PATH).removesuffix("']")
+
+
+def _images(spec: PodSpec) -> tuple[str, ...]:
+    """The images of the pod's containers and volumes, as a node names them."""
+    volumes = (one.image.reference for one in spec.volumes if one.image is not None)
+    containers = (one.image for one in (*spec.init_containers, *spec.containers))
+    return tuple(_tagged(name) for name in (*containers, *volumes))
+
+
+def _tagged(image: str) -> str:
+    """An image with its tag (kube-scheduler: normalizedImageName)."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
 def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
