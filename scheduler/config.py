@@ -167,13 +167,17 @@ class Watch(_Part, frozen=True):
 
 
 class Config(_Part, frozen=True):
-    """The whole file; ``decisionStepsMax`` is the step limit of one decision."""
+    """The whole file; ``decisionStepsMax`` is the step limit of one decision.
+
+    With ``defaultSpread`` pods without GPUs are spread by kube-scheduler's system defaults.
+    """
 
     api_version: str = API_VERSION
     kind: str = KIND
     scheduler_name: str = SCHEDULER_NAME
     placement: Literal["pack", "spread"] = "pack"
     non_gpu: Literal["balanced", "pack"] = "balanced"
+    default_spread: bool = False
     maps: Maps = Maps()
     fallback: Fallback = Fallback()
     restore: Restore = Restore()
@@ -202,6 +206,7 @@ class Config(_Part, frozen=True):
                 scheduler_name=self.scheduler_name,
                 placement=self.placement,
                 non_gpu=self.non_gpu,
+                default_spread=self.default_spread,
                 maps_allow=self.maps.allow,
                 fallback_scope=self.fallback.scope,
                 compare_numbers=self.tolerations.compare_numbers,

@@ -14,7 +14,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     With ``expects_webhook`` a mapped pod that the webhook did not mutate is not bound; the webhook
     is never called for pods in ``own_namespace``. ``fallback_scope`` and ``non_gpu`` are the
-    configuration's. With ``compare_numbers`` the toleration operators Lt and Gt are supported.
+    configuration's. With ``default_spread`` kube-scheduler's system default constraints count for
+    pods without GPUs. With ``compare_numbers`` the toleration operators Lt and Gt are supported.
     ``decision_steps_max`` is the step limit of one decision or admission (``framework/budget``).
     """
 
@@ -26,6 +27,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     own_namespace: str = ""
     fallback_scope: str = "ours"
     compare_numbers: bool = False
+    default_spread: bool = False
     decision_steps_max: int = DECISION_STEPS_MAX
 
     @property

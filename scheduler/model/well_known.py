@@ -16,6 +16,7 @@ VENDOR: Final = "nvidia.com/"
 
 #: kubelet's label with the name of its machine.
 HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
 
 # --- what users write -------------------------------------------------------------------
 MAP: Final = "gpu-scheduling-map"

@@ -28,6 +28,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_affinity import SpreadConstraint
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.plugins.default_spread import default_constraints
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.topology.domains import Eligibility
 from scheduler.state.topology.reader import PodsPerDomain
@@ -74,9 +75,10 @@ def pre_filter(view: View, pod: Pod, settings: Settings) -> BoundFilter | None:
     hard = tuple(one for one in pod.spread if one.is_hard)
     if not hard:
         return None
+    keys = frozenset(one.topology_key for one in hard)
     bounds = []
     for one in hard:
-        eligible = eligibility(pod, one, hard, compare_numbers=settings.compare_numbers)
+        eligible = eligibility(pod, one, keys, compare_numbers=settings.compare_numbers)
         pods = view.topology.spread(one.counted, one.topology_key, eligible)
         itself = view.topology.is_in(one.pods, pod)
         most = one.max_skew + pods.least(one.min_domains) - itself
@@ -87,14 +89,14 @@ def pre_filter(view: View, pod: Pod, settings: Settings) -> BoundFilter | None:
 def eligibility(
     pod: Pod,
     constraint: SpreadConstraint,
-    together: tuple[SpreadConstraint, ...],
+    keys: frozenset[str],
     *,
     compare_numbers: bool,
 ) -> Eligibility:
-    """The nodes that a constraint counts: those with the keys of all constraints ``together``."""
+    """The nodes that a constraint counts: those with all of these labels."""
     honors = constraint.honors_affinity
     return Eligibility(
-        keys=tuple(sorted({one.topology_key for one in together})),
+        keys=tuple(sorted(keys)),
         node_selector=tuple(sorted(pod.node_selector.items())) if honors else (),
         required_terms=pod.required_terms if honors else None,
         tolerations=pod.tolerations if constraint.honors_taints else None,
@@ -117,35 +119,57 @@ def _check(bounds: list[_Bound]) -> Callable[[NodeInfo], Reasons]:
     return check
 
 
-def compares_nodes(_view: View, pod: Pod, _settings: Settings) -> bool:
-    """Whether the pod has a soft constraint."""
-    return any(not one.is_hard for one in pod.spread)
+def compares_nodes(_view: View, pod: Pod, settings: Settings) -> bool:
+    """Whether the pod has a soft constraint, its own or a default one."""
+    return any(not one.is_hard for one in pod.spread) or bool(default_constraints(pod, settings))
 
 
 def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Settings) -> list[int]:
     """Fewer pods in a node's domains are more; a constraint weighs by its number of domains."""
     soft = tuple(one for one in pod.spread if not one.is_hard)
+    keys = frozenset(one.topology_key for one in soft)
+    return _scores(view, pod, nodes, soft, keys, settings)
+
+
+def default_score(view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Settings) -> list[int]:
+    """The same for the default constraints, which also count for nodes without a label."""
+    soft = default_constraints(pod, settings)
+    return _scores(view, pod, nodes, soft, frozenset(), settings)
+
+
+def _scores(
+    view: View,
+    pod: Pod,
+    nodes: Sequence[NodeInfo],
+    soft: tuple[SpreadConstraint, ...],
+    keys: frozenset[str],
+    settings: Settings,
+) -> list[int]:
+    """The scores by some constraints; a node without one of the labels ``keys`` has 0."""
     if not soft:
         return [0] * len(nodes)
-    keys = {one.topology_key for one in soft}
     labels = [node_info.node.labels for node_info in nodes if node_info.node is not None]
     complete = [one for one in labels if keys <= one.keys()]
     weighed = []
     for one in soft:
         key = one.topology_key
-        domains = len(complete) if key == well_known.HOSTNAME else len({at[key] for at in complete})
-        eligible = eligibility(pod, one, soft, compare_numbers=settings.compare_numbers)
+        values = {at.get(key) for at in complete}
+        domains = len(complete) if key == well_known.HOSTNAME else len(values)
+        eligible = eligibility(pod, one, keys, compare_numbers=settings.compare_numbers)
         pods = view.topology.spread(one.counted, key, eligible)
         weighed.append((key, pods, math.log(domains + 2), one.max_skew - 1))
-    counts = [
-        int(sum(pods.at(at[key]) * weight + skew for key, pods, weight, skew in weighed) + 0.5)
-        if keys <= at.keys()
-        else None
-        for at in labels
-    ]
+    counts = [_count(weighed, at) if keys <= at.keys() else None for at in labels]
     counted = [count for count in counts if count is not None]
     least, most = min(counted, default=0), max(counted, default=0)
     return [_normalized(count, least, most) for count in counts]
+
+
+def _count(weighed: Sequence[tuple[str, PodsPerDomain, float, int]], at: dict[str, str]) -> int:
+    """The weighed pods in the domains of a node with these labels."""
+    total = sum(
+        pods.at(at[key]) * weight + skew for key, pods, weight, skew in weighed if key in at
+    )
+    return int(total + 0.5)
 
 
 def _normalized(count: int | None, least: int, most: int) -> int:
@@ -160,5 +184,9 @@ PLUGIN: Final = Plugin(
     codes=(TOPOLOGY_SPREAD, TOPOLOGY_LABEL),
     pre_filter=pre_filter,
     compares_nodes=compares_nodes,
-    normalized_scores=(NormalizedScore(weight=2, score=score),),
+    normalized_scores=(
+        NormalizedScore(weight=2, score=score),
+        # The pod did not ask for them, so they do not come before keeping away from devices.
+        NormalizedScore(weight=2, score=default_score, is_preference=False),
+    ),
 )

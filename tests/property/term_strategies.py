@@ -27,7 +27,8 @@ selectors = st.one_of(
         st.sampled_from(WORDS),
     ),
 )
-keys = st.sampled_from(("zone", "kubernetes.io/hostname"))
+ZONE = "topology.kubernetes.io/zone"
+keys = st.sampled_from((ZONE, "kubernetes.io/hostname"))
 
 
 @st.composite
@@ -68,10 +69,10 @@ def spec(draw: st.DrawFn) -> Json:
             found["affinity"].setdefault(kind, {})[PREFERRED] = [
                 {"weight": weight, "podAffinityTerm": one} for weight, one in preferred
             ]
-    if constraints := draw(st.lists(constraint(), max_size=3)):
+    if constraints := draw(st.just([]) | st.lists(constraint(), max_size=3)):
         found["topologySpreadConstraints"] = constraints
     if draw(st.integers(0, 3)) == 0:
-        found["nodeSelector"] = {"zone": draw(st.sampled_from(WORDS))}
+        found["nodeSelector"] = {ZONE: draw(st.sampled_from(WORDS))}
     return found
 
 
@@ -80,6 +81,6 @@ def machine(draw: st.DrawFn, number: int) -> Node:
     name = f"n{number}"
     found = {"kubernetes.io/hostname": name} if draw(st.integers(0, 4)) else {}
     if draw(st.integers(0, 4)):
-        found["zone"] = draw(st.sampled_from(WORDS))
+        found[ZONE] = draw(st.sampled_from(WORDS))
     taints = draw(st.sampled_from(([], [], ["a:NoSchedule"])))
     return node(name, labels=found, taints=taints, pods=50)

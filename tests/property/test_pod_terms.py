@@ -25,11 +25,13 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_affinity import PodSet, SpreadConstraint
 from scheduler.model.selector import matches_any, untolerated
 from scheduler.plugins import inter_pod_affinity, pod_topology_spread
+from scheduler.plugins.default_spread import default_constraints
 from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import ALLOW_ALL_MAPS, namespace, pod
 from tests.property.term_strategies import labels, machine, names, spec
 
 SETTINGS = Settings()
+SPREADING = Settings(default_spread=True)
 
 
 @st.composite
@@ -40,6 +42,7 @@ def wanted(draw: st.DrawFn, name: str, at: str = "") -> Pod:
         labels=draw(labels),
         node=at,
         deleting=draw(st.integers(0, 4)) == 0 if at else False,
+        owner=draw(st.sampled_from(("", "StatefulSet/s"))),
         spec=draw(spec()),
     )
 
@@ -126,12 +129,12 @@ def test_scores_of_terms_are_those_of_a_walk(
     walk = Walk(cluster, view, newcomer)
     nodes = [info.node for info in feasible if info.node is not None]
 
-    assert inter_pod_affinity.score(view, newcomer, feasible, SETTINGS) == walk.affinity_scores(
-        nodes
-    )
-    assert pod_topology_spread.score(view, newcomer, feasible, SETTINGS) == walk.spread_scores(
-        nodes
-    )
+    affinity = inter_pod_affinity.score(view, newcomer, feasible, SETTINGS)
+    assert affinity == walk.affinity_scores(nodes)
+    spread = pod_topology_spread.score(view, newcomer, feasible, SETTINGS)
+    assert spread == walk.spread_scores(nodes)
+    default = pod_topology_spread.default_score(view, newcomer, feasible, SPREADING)
+    assert default == walk.default_scores(nodes)
     if not inter_pod_affinity.compares_nodes(view, newcomer, SETTINGS):
         assert set(walk.affinity_scores(nodes)) == {0}
 
@@ -187,9 +190,12 @@ class Walk:
                 return
 
     def is_eligible(self, at: Node, one: SpreadConstraint, hard: list[SpreadConstraint]) -> bool:
-        wanted = self.newcomer
         if any(each.topology_key not in at.labels for each in hard):
             return False
+        return self.is_counted(at, one)
+
+    def is_counted(self, at: Node, one: SpreadConstraint) -> bool:
+        wanted = self.newcomer
         if one.honors_affinity:
             if any(at.labels.get(key) != value for key, value in wanted.node_selector.items()):
                 return False
@@ -255,9 +261,18 @@ class Walk:
 
     def spread_scores(self, nodes: list[Node]) -> list[int]:
         soft = [one for one in self.newcomer.spread if not one.is_hard]
+        return self.scores_of(nodes, soft, needed=soft)
+
+    def default_scores(self, nodes: list[Node]) -> list[int]:
+        """kube-scheduler's system defaults need no label of a node."""
+        return self.scores_of(nodes, list(default_constraints(self.newcomer, SPREADING)), [])
+
+    def scores_of(
+        self, nodes: list[Node], soft: list[SpreadConstraint], needed: list[SpreadConstraint]
+    ) -> list[int]:
         if not soft:
             return [0] * len(nodes)
-        complete = [at for at in nodes if all(one.topology_key in at.labels for one in soft)]
+        complete = [at for at in nodes if all(one.topology_key in at.labels for one in needed)]
         raw: list[int | None] = []
         for at in nodes:
             if at not in complete:
@@ -267,12 +282,15 @@ class Walk:
             for one in soft:
                 key = one.topology_key
                 is_host = key == "kubernetes.io/hostname"
-                domains = len(complete if is_host else {each.labels[key] for each in complete})
+                values = {each.labels.get(key) for each in complete}
+                domains = len(complete if is_host else values)
+                if key not in at.labels:
+                    continue
                 count = sum(
                     1
                     for held, where in self.placed
                     if self.share(key, at, where)
-                    and self.is_eligible(where, one, soft)
+                    and self.is_eligible(where, one, needed)
                     and not held.is_deleting
                     and self.counts(one, held)
                 )
