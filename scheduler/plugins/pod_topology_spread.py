@@ -24,11 +24,11 @@ from scheduler.framework.plugin import (
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
+from scheduler.model.pods.default_spread import default_constraints
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_affinity import SpreadConstraint
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
-from scheduler.plugins.default_spread import default_constraints
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.topology.domains import Eligibility
 from scheduler.state.topology.reader import PodsPerDomain
@@ -121,7 +121,7 @@ def _check(bounds: list[_Bound]) -> Callable[[NodeInfo], Reasons]:
 
 def compares_nodes(_view: View, pod: Pod, settings: Settings) -> bool:
     """Whether the pod has a soft constraint, its own or a default one."""
-    return any(not one.is_hard for one in pod.spread) or bool(default_constraints(pod, settings))
+    return any(not one.is_hard for one in pod.spread) or bool(_defaults(pod, settings))
 
 
 def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Settings) -> list[int]:
@@ -133,8 +133,12 @@ def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Settings) -
 
 def default_score(view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Settings) -> list[int]:
     """The same for the default constraints, which also count for nodes without a label."""
-    soft = default_constraints(pod, settings)
+    soft = _defaults(pod, settings)
     return _scores(view, pod, nodes, soft, frozenset(), settings)
+
+
+def _defaults(pod: Pod, settings: Settings) -> tuple[SpreadConstraint, ...]:
+    return default_constraints(pod) if settings.default_spread else ()
 
 
 def _scores(

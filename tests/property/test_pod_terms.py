@@ -21,11 +21,11 @@ from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
+from scheduler.model.pods.default_spread import default_constraints
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_affinity import PodSet, SpreadConstraint
 from scheduler.model.selector import matches_any, untolerated
 from scheduler.plugins import inter_pod_affinity, pod_topology_spread
-from scheduler.plugins.default_spread import default_constraints
 from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import ALLOW_ALL_MAPS, namespace, pod
 from tests.property.term_strategies import labels, machine, names, spec
@@ -265,7 +265,7 @@ class Walk:
 
     def default_scores(self, nodes: list[Node]) -> list[int]:
         """kube-scheduler's system defaults need no label of a node."""
-        return self.scores_of(nodes, list(default_constraints(self.newcomer, SPREADING)), [])
+        return self.scores_of(nodes, list(default_constraints(self.newcomer)), [])
 
     def scores_of(
         self, nodes: list[Node], soft: list[SpreadConstraint], needed: list[SpreadConstraint]

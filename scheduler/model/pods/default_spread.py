@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_affinity import PodSelector, PodSet, SpreadConstraint
@@ -30,9 +29,9 @@ OF_ONE_REPLICA: Final = frozenset(
 )
 
 
-def default_constraints(pod: Pod, settings: Settings) -> tuple[SpreadConstraint, ...]:
+def default_constraints(pod: Pod) -> tuple[SpreadConstraint, ...]:
     """The constraints of a pod that has none."""
-    if not settings.default_spread or pod.spread or pod.gpu_requests or pod.owner is None:
+    if pod.spread or pod.gpu_requests or pod.owner is None:
         return ()
     pairs = [pair for pair in pod.labels_key if pair[0] not in OF_ONE_REPLICA]
     if pod.owner.word not in CONTROLLERS or not pairs:
