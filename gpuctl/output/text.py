@@ -28,6 +28,8 @@ PARTS: Final = {
     "requested_left": "what is left of the requested devices",
     "others_left": "what is left of other devices",
     "milli_cpu_left": "what is left of the cpu",
+    "comparison": "kube-scheduler's scores, which compare all feasible nodes (docs/scoring.md)",
+    "images": "the container images on the node",
     "name": "the name, everything else being equal",
 }
 

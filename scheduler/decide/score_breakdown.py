@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.decide import best_fit
+from scheduler.decide import best_fit, compared_nodes
 from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.decide.view import WhatIfView, beside_nominated
 from scheduler.framework.budget import Budget
@@ -26,6 +26,11 @@ PARTS: Final = (
     *("soft_penalty", "dynamic_mig", "cost_delta", "new_instances"),
     *("requested_left", "others_left", "milli_cpu_left"),
 )
+
+
+#: ``decided_by`` where no part decided.
+COMPARISON: Final = "comparison"
+IMAGES: Final = "images"
 
 
 class NodeScore(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -50,7 +55,8 @@ class NodeScore(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 class Ranking(msgspec.Struct, frozen=True, rename="camel"):
     """The two best nodes; no runner-up if no other node fits.
 
-    ``decided_by`` is the first part in which they differ, ``margin`` the difference.
+    ``decided_by`` is the first part in which they differ, ``margin`` the difference. COMPARISON:
+    all feasible nodes were compared by normalized scores, of which the parts say nothing.
     """
 
     winner: NodeScore
@@ -90,15 +96,21 @@ def rank(
     filtered = pipeline.pre_filter(without, pod)
     bound = filtered.bound if isinstance(filtered, PreFiltered) else ()
     work = Budget(pipeline.decision_steps_max)
-    second = best_fit.Search(FeasibleNodes(without, pod, pipeline, work, bound)).best_node()
+    nodes = FeasibleNodes(without, pod, pipeline, work, bound)
+    second = best_fit.Search(nodes).best_node()
     winner = _standing(pod, won, pipeline)
     if second is None:
         return Ranking(winner)
     runner_up = _standing(pod, second, pipeline)
+    if compared_nodes.are_compared(nodes):
+        return Ranking(winner, runner_up, COMPARISON)
     for part in PARTS:
         margin = getattr(runner_up, part) - getattr(winner, part)
         if margin:
             return Ranking(winner, runner_up, part, margin)
+    tie_score = pipeline.tie_score(view, pod)
+    if tie_score is not None and (margin := tie_score(second) - tie_score(won)):
+        return Ranking(winner, runner_up, IMAGES, margin)
     return Ranking(winner, runner_up, "name")
 
 

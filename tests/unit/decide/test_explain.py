@@ -166,6 +166,7 @@ def test_codes_are_explained_once_and_unknown_ones_are_passed_over() -> None:
     assert known["TAINT"].helps == tuple(cause.value for cause in REASON_CODES["TAINT"].lifted_by)
 
 
+APP_IMAGE = [{"names": ["registry.example/app:1"], "sizeBytes": 1000 * 2**20}]
 ZONES = [{"weight": 7, "preference": {"matchExpressions": [{"key": "z", "operator": "Exists"}]}}]
 LIKES_Z = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": ZONES}}}
 
@@ -207,6 +208,18 @@ LIKES_Z = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuring
             Ranking(NodeScore("b", 0, 1, 0, 8000), NodeScore("a", 0, 1, 0, 32000),
                     "milli_cpu_left", 24000),
             id="by-cpu-where-the-rest-is-equal",
+        ),
+        pytest.param(
+            [node("a", gpus=2), node("b", gpus=2, images=APP_IMAGE)],
+            {"gpus": 1},
+            Ranking(NodeScore("b", 0, 1, 0, 32000), NodeScore("a", 0, 1, 0, 32000), "images", -48),
+            id="by-images-where-the-rest-is-equal",
+        ),
+        pytest.param(
+            [node("a", cpu="8"), node("b")],
+            {"requests": {"cpu": "1"}},
+            Ranking(NodeScore("b", 0, 0, 0, 31000), NodeScore("a", 0, 0, 0, 7000), "comparison"),
+            id="by-comparison-without-gpus",
         ),
     ],
 )  # fmt: skip
