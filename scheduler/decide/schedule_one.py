@@ -10,7 +10,7 @@ from scheduler.decide import best_fit
 from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.decide.impossible_request import impossible_in_cluster, impossible_on_node
 from scheduler.decide.view import beside_nominated
-from scheduler.framework.budget import Budget
+from scheduler.framework.budget import TERM_STEPS, Budget
 from scheduler.framework.decision import Decision, Placement, Rejection
 from scheduler.framework.pipeline import Pipeline, first_bound_rejection, first_rejection
 from scheduler.framework.plugin import (
@@ -33,6 +33,8 @@ def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None =
     """Decide one pod; ``work`` counts the steps."""
     work = work or Budget(pipeline.decision_steps_max)
     view = beside_nominated(view, pod) if view.nominated else view
+    if not work.spend(TERM_STEPS * pod.term_count):
+        return _too_complex(view, pod, work, work.spent)
     filtered = pipeline.pre_filter(view, pod)
     if isinstance(filtered, Refuse):
         if pod.map_text is not None:
@@ -47,6 +49,8 @@ def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) 
     """The same for a caller that does not need the reasons: a rejection costs no diagnosis."""
     work = work or Budget(pipeline.decision_steps_max)
     view = beside_nominated(view, pod) if view.nominated else view
+    if not work.spend(TERM_STEPS * pod.term_count):
+        return None
     filtered = pipeline.pre_filter(view, pod)
     if isinstance(filtered, Refuse):
         return None
@@ -162,9 +166,9 @@ def _too_complex(view: View, pod: Pod, work: Budget, steps: int) -> Rejection:
     counted = str(steps) if steps > work.limit else f"more than {work.limit}"
     reason = Reason(
         code=TOO_COMPLEX,
-        text=f"TooComplex: to compare the pod's selectors, tolerations and requests with"
-        f" {len(view.nodes)} nodes takes {counted} steps and one decision may take {work.limit};"
-        " name fewer labels and values or ask for fewer MIG instances in one pod",
+        text=f"TooComplex: to compare the pod's selectors, terms, tolerations and requests"
+        f" with {len(view.nodes)} nodes takes {counted} steps and one decision may take"
+        f" {work.limit}; name fewer labels and values or ask for fewer MIG instances in one pod",
         resolvable=False,
     )
     return _refused(view, pod, Refuse(reason))

@@ -17,6 +17,8 @@ from scheduler.model.pods.pod import Pod
 #: Steps of one check. A pod that takes more is excluded from optional checks: admissions of other
 #: pods do not place its reservation, and node changes do not requeue it early.
 LIGHT_MAX: Final = 128
+#: Steps of reading the pods that one term of a pod counts. The first decision compares them.
+TERM_STEPS: Final = 16
 
 
 class Budget:

@@ -171,12 +171,13 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         """The same for a node with these sums of ``normalized_scores``.
 
         A pod that requests no GPU keeps away from devices before anything but its own preferences
-        counts; for a pod with GPUs what is lost of them comes next.
+        counts; for a pod with GPUs, and where best fit is configured for all pods, what is lost of
+        the devices comes next.
         """
         assert node_info.node is not None
         preferences, others = totals
         keys = self._keys(pod, node_info)
-        if not pod.gpu_requests:
+        if self.is_balanced(pod):
             keys = ((node_info.free_devices, -others), *keys)
         tie = 0 if tie_score is None else -tie_score(node_info)
         return (-preferences, keys, tie, node_info.node.name)

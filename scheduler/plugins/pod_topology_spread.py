@@ -138,7 +138,8 @@ def default_score(view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Set
 
 
 def _defaults(pod: Pod, settings: Settings) -> tuple[SpreadConstraint, ...]:
-    return default_constraints(pod) if settings.default_spread else ()
+    is_default = settings.default_spread and settings.is_balanced(pod)
+    return default_constraints(pod) if is_default else ()
 
 
 def _scores(

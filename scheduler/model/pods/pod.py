@@ -301,8 +301,15 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def node_steps(self) -> int:
-        """The steps of a comparison of the pod with the free resources of a node."""
-        return 1 + len(self.host_ports)
+        """The steps of a comparison of the pod with the free resources of a node, and with the pods
+        in its domains.
+        """
+        return 1 + len(self.host_ports) + self.term_count
+
+    @property
+    def term_count(self) -> int:
+        """The number of terms about other pods, and of spread constraints."""
+        return len(self.affinity.terms()) + len(self.spread) if self.has_terms else 0
 
     @property
     def names_nodes(self) -> bool:

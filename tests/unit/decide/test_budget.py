@@ -16,7 +16,7 @@ from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
 from scheduler.decide.explain import explain
 from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.framework.budget import Budget
+from scheduler.framework.budget import TERM_STEPS, Budget
 from scheduler.framework.decision import Placement, Rejection
 from scheduler.model import well_known
 from scheduler.model.limits import DECISION_STEPS_MAX
@@ -42,6 +42,16 @@ def terms(count: int, prefix: str = "y") -> dict[str, Any]:
 def node_terms(count: int) -> dict[str, Any]:
     """The same with terms that name nodes: no index helps, every node has to be compared."""
     return affinity({"matchFields": [wanted("metadata.name")]} for _ in range(count))
+
+
+def pod_terms(count: int) -> dict[str, Any]:
+    """A spec with so many required anti-affinity terms."""
+    every = [
+        {"labelSelector": {"matchLabels": {"app": f"a{n}"}}, "topologyKey": "zone"}
+        for n in range(count)
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": every}
+    return {"spec": {"affinity": {"podAntiAffinity": required}}}
 
 
 def wanted(key: str) -> dict[str, Any]:
@@ -138,10 +148,20 @@ def test_pod_over_the_step_budget_waits_with_count_and_advice() -> None:
     assert rejection.diagnosis.codes() == {REASON_CODES["TOO_COMPLEX"]}
     each = 1 + 4000 * 2 + 1
     assert sentence(rejection.diagnosis) == (
-        f"0/104 nodes are available: TooComplex: to compare the pod's selectors, tolerations and"
-        f" requests with 104 nodes takes {104 * each} steps and one decision may take 200000; name"
-        " fewer labels and values or ask for fewer MIG instances in one pod."
+        f"0/104 nodes are available: TooComplex: to compare the pod's selectors, terms, tolerations"
+        f" and requests with 104 nodes takes {104 * each} steps and one decision may take"
+        " 200000; name fewer labels and values or ask for fewer MIG instances in one pod."
     )
+
+
+def test_pod_with_thousands_of_pod_terms_is_rejected_before_they_are_read() -> None:
+    state = machines()
+    state.upsert_pod(pod("placed", node="n0", labels={"app": "a0"}))
+
+    many = pod("many", **pod_terms(DECISION_STEPS_MAX // TERM_STEPS + 1))
+    assert codes(state, many) == {REASON_CODES["TOO_COMPLEX"]}
+    assert list(state.nodes.topology._every_counter()) == []
+    assert codes(state, pod("few", gpus=9, **pod_terms(100))) == {REASON_CODES["INSUFFICIENT"]}
 
 
 def test_node_found_within_the_budget_is_taken_without_a_diagnosis() -> None:
