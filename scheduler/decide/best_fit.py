@@ -6,6 +6,7 @@ Both ways return the same node; a property test compares them on random clusters
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from scheduler.decide import compared_nodes
@@ -25,7 +26,7 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan, instance_search
 from scheduler.plugins.gpu.devices import assigned
-from scheduler.state.index.capacity_bucket import LEAST, CapacityBucket, Group
+from scheduler.state.index.capacity_bucket import LEAST, Group, Slot
 from scheduler.state.index.node_index import ANY, RankedClasses
 from scheduler.state.node_info import NodeInfo
 
@@ -74,44 +75,44 @@ class Search:
         return None
 
     def _best_of(self, classes: RankedClasses) -> NodeInfo | None:
-        """The best node of equally ranked classes: the best one of each bucket."""
-        view, pod = self._view, self._pod
-        found = [(self._score(classes, one), one) for one in self._nodes.changed_nodes(classes)]
+        """The best node of equally ranked classes: the first one that fits in each bucket."""
+        view, pod, work = self._view, self._pod, self._work
+        spread = self._pipeline.spreads
+        found: list[Scored] = []
+        if view.changed:
+            found += [(self._score(classes, at), at) for at in self._nodes.changed_nodes(classes)]
         is_few = len(classes.classes) <= BUCKETS_MAX
         resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
+        # A node may have less CPU than is requested on it; a pod without a CPU request still fits
+        # there.
+        cpu = pod.requests.get(well_known.CPU, 0) or LEAST
         sets = [one.buckets for one in classes.classes] if is_few else [view.index.buckets]
         for buckets in sets:
             bucket = buckets.get(resource)
-            found += self._first_fitting(classes, bucket, need) if bucket is not None else ()
-            if self._work.is_over:
-                return None
+            slots = iter(bucket.fitting(need, cpu, spread=spread) if bucket is not None else ())
+            for group, (free_cpu, name) in slots:
+                if not work.spend(pod.node_steps):
+                    return None
+                node_info = self._nodes.fitting(classes, name)
+                if node_info is not None:
+                    found.append((self._score(classes, node_info), node_info))
+                    if self._tie_score is not None:
+                        found += self._ties(classes, slots, group, free_cpu)
+                    break
         if view.index.mig_layouts.node_layouts:
             found += self._with_dynamic_mig(classes, is_few=is_few)
         return min(found, key=lambda scored: scored[0])[1] if found else None
 
-    def _first_fitting(
-        self, classes: RankedClasses, bucket: CapacityBucket, need: int
+    def _ties(
+        self, classes: RankedClasses, slots: Iterator[tuple[Group, Slot]], group: Group, cpu: int
     ) -> Iterator[Scored]:
-        """The first node of a bucket that fits; with a tie break also some that are equal to it."""
-        pod, work = self._pod, self._work
-        # A node may have less CPU than is requested on it; a pod without a CPU request still fits
-        # there.
-        cpu = pod.requests.get(well_known.CPU, 0) or LEAST
-        first: tuple[Group, int] | None = None
-        ties = 0
-        for group, (free_cpu, name) in bucket.fitting(need, cpu, spread=self._pipeline.spreads):
-            if first is not None and (first != (group, free_cpu) or ties >= TIES_MAX):
+        """Feasible nodes of the next slots, as long as they are equal to the one before."""
+        for at, (free_cpu, name) in islice(slots, TIES_MAX):
+            if (at, free_cpu) != (group, cpu) or not self._work.spend(self._pod.node_steps):
                 return
-            if not work.spend(pod.node_steps):
-                return
-            ties += first is not None
             node_info = self._nodes.fitting(classes, name)
-            if node_info is None:
-                continue
-            yield self._score(classes, node_info), node_info
-            if self._tie_score is None:
-                return
-            first = first or (group, free_cpu)
+            if node_info is not None:
+                yield self._score(classes, node_info), node_info
 
     def _score(self, classes: RankedClasses, node_info: NodeInfo) -> Score:
         return self._pipeline.score(self._pod, node_info, classes.soft_penalty, self._tie_score)

@@ -22,9 +22,10 @@ COMPARED_MAX: Final = 32
 
 def are_compared(nodes: FeasibleNodes) -> bool:
     """Whether the pod's nodes are compared with each other instead of searched by best fit."""
-    return nodes.pipeline.compares_nodes(nodes.view, nodes.pod) or nodes.pipeline.is_balanced(
-        nodes.pod
-    )
+    pipeline, pod = nodes.pipeline, nodes.pod
+    if pipeline.compares_nodes(nodes.view, pod):
+        return True
+    return not pod.gpu_requests and pipeline.is_balanced(pod)
 
 
 def best(nodes: FeasibleNodes) -> NodeInfo | None:

@@ -43,11 +43,9 @@ class FeasibleNodes:
 
     def was_infeasible(self) -> bool:
         """Whether every node rejected the pod's class at its last check."""
-        filter_results = self.view.filter_results
-        return (
-            filter_results.was_infeasible(self.equivalence_class)
-            or self._kept_rejection() is not None
-        )
+        if self._rejection_keys is not None and self._kept_rejection() is not None:
+            return True
+        return self.view.filter_results.was_infeasible(self.equivalence_class)
 
     def is_infeasible(self) -> bool:
         """Whether every node rejects the pod, even without the placements that are tried out."""
@@ -123,6 +121,8 @@ class FeasibleNodes:
         view, pod = self.view, self.pod
         if len(pod.gpu_requests) > 1 or not self._is_covered():
             return _narrowed(view, pod)
+        if not self.bound:
+            return None
         named = [one.only for one in self.bound if one.only is not None]
         fewest = min(named, key=len, default=None)
         if fewest is None or len(fewest) > ONLY_MAX:
@@ -137,7 +137,9 @@ class FeasibleNodes:
             return None
         node_info = view.at(name)
         assert node_info is not None, f"{name} is in a bucket and does not exist"
-        return None if self._rejected(node_info) else node_info
+        if first_rejection(self.pod, node_info, self.pipeline.node_filters):
+            return None
+        return None if self.bound and first_bound_rejection(node_info, self.bound) else node_info
 
     def changed_nodes(self, classes: RankedClasses) -> list[NodeInfo]:
         """The feasible nodes with a placement on top: the index has only their state without it."""

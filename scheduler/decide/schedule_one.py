@@ -33,7 +33,7 @@ def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None =
     """Decide one pod; ``work`` counts the steps."""
     work = work or Budget(pipeline.decision_steps_max)
     view = beside_nominated(view, pod) if view.nominated else view
-    if not work.spend(TERM_STEPS * pod.term_count):
+    if pod.has_terms and not work.spend(TERM_STEPS * pod.term_count):
         return _too_complex(view, pod, work, work.spent)
     filtered = pipeline.pre_filter(view, pod)
     if isinstance(filtered, Refuse):
@@ -49,7 +49,7 @@ def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) 
     """The same for a caller that does not need the reasons: a rejection costs no diagnosis."""
     work = work or Budget(pipeline.decision_steps_max)
     view = beside_nominated(view, pod) if view.nominated else view
-    if not work.spend(TERM_STEPS * pod.term_count):
+    if pod.has_terms and not work.spend(TERM_STEPS * pod.term_count):
         return None
     filtered = pipeline.pre_filter(view, pod)
     if isinstance(filtered, Refuse):

@@ -124,7 +124,10 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
 
     def compares_nodes(self, view: View, pod: Pod) -> bool:
         """Whether the pod's nodes have to be compared with each other."""
-        return any(compares(view, pod, self) for compares in self._comparisons)
+        for compares in self._comparisons:  # noqa: SIM110 - once per decision; a generator costs more
+            if compares(view, pod, self):
+                return True
+        return False
 
     def normalized_scores(
         self, view: View, pod: Pod, nodes: Sequence[NodeInfo]
@@ -143,7 +146,10 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         """What decides between nodes that are equal otherwise; None if nothing does."""
         if not pod.gpu_requests:
             return None
-        found = [score for one in self._tie_breaks if (score := one(view, pod)) is not None]
+        found: list[TieScore] = []
+        for one in self._tie_breaks:
+            if (score := one(view, pod)) is not None:
+                found.append(score)  # noqa: PERF401 - nearly always none
         if not found:
             return None
 
@@ -159,7 +165,8 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         """The sort key of one feasible node with this soft penalty."""
         assert node_info.node is not None
         tie = 0 if tie_score is None else -tie_score(node_info)
-        return (soft_penalty, self._keys(pod, node_info), tie, node_info.node.name)
+        keys = tuple([key(pod, node_info, self) for key in self._node_keys])
+        return (soft_penalty, keys, tie, node_info.node.name)
 
     def compared_score(
         self,
@@ -176,14 +183,11 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         """
         assert node_info.node is not None
         preferences, others = totals
-        keys = self._keys(pod, node_info)
+        keys = tuple([key(pod, node_info, self) for key in self._node_keys])
         if self.is_balanced(pod):
             keys = ((node_info.free_devices, -others), *keys)
         tie = 0 if tie_score is None else -tie_score(node_info)
         return (-preferences, keys, tie, node_info.node.name)
-
-    def _keys(self, pod: Pod, node_info: NodeInfo) -> tuple[tuple[float, ...], ...]:
-        return tuple([key(pod, node_info, self) for key in self._node_keys])
 
     def reserve(self, pod: Pod, context: ReserveContext) -> Placement | Refuse:
         """The pod's devices on the chosen node, and the objects that must exist before its

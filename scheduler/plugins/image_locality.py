@@ -22,7 +22,10 @@ MOST_BYTES: Final = 1000 * _MIB
 
 def score_of(view: View, pod: Pod) -> Callable[[NodeInfo], int] | None:
     """The score of one node; None if no node has enough of the pod's images to score."""
-    images, count = view.nodes.images, len(view.nodes)
+    images = view.nodes.images
+    if images.is_empty:
+        return None
+    count = len(view.nodes)
     # An image on few nodes counts less, so that these nodes do not attract every pod.
     found = [
         (one.bits, int(one.size * (one.nodes / count)))

@@ -21,6 +21,7 @@ from scheduler.framework.plugin import (
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
+from scheduler.model.pods.pod_affinity import NO_AFFINITY
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.state.node_info import NodeInfo
@@ -71,6 +72,8 @@ _Domains = list[tuple[str, PodsPerDomain]]
 def pre_filter(view: View, pod: Pod, _settings: Settings) -> BoundFilter | None:
     """Read the counts that the pod's terms, and the placed pods' terms about it, name."""
     topology, affinity = view.topology, pod.affinity
+    if affinity is NO_AFFINITY and topology.is_bare:
+        return None
     existing = [
         (term.topology_key, pods) for term, pods in topology.anti_terms(pod) if not pods.is_empty
     ]
@@ -128,7 +131,10 @@ def _has_pods(domains: _Domains, labels: dict[str, str]) -> bool:
 
 def compares_nodes(view: View, pod: Pod, _settings: Settings) -> bool:
     """Whether a preferred term of the pod, or a term of a placed pod about it, weighs."""
-    return bool(pod.affinity.preferred) or bool(view.topology.weighted_terms(pod))
+    if pod.affinity.preferred:
+        return True
+    topology = view.topology
+    return not topology.is_bare and bool(topology.weighted_terms(pod))
 
 
 def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], _settings: Settings) -> list[int]:

@@ -29,9 +29,9 @@ DECLARED_FEATURES = ReasonCode(
 
 def pre_filter(_view: View, pod: Pod, _settings: Settings) -> BoundFilter | None:
     """Require the pod's features of every node."""
-    required = frozenset(pod.required_features)
-    if not required:
+    if not pod.required_features:
         return None
+    required = frozenset(pod.required_features)
 
     def check(node_info: NodeInfo) -> Reasons:
         assert node_info.node is not None

@@ -72,6 +72,8 @@ class _Bound(msgspec.Struct, frozen=True):
 
 def pre_filter(view: View, pod: Pod, settings: Settings) -> BoundFilter | None:
     """Read the counts of the pod's hard constraints."""
+    if not pod.spread:
+        return None
     hard = tuple(one for one in pod.spread if one.is_hard)
     if not hard:
         return None
@@ -121,7 +123,9 @@ def _check(bounds: list[_Bound]) -> Callable[[NodeInfo], Reasons]:
 
 def compares_nodes(_view: View, pod: Pod, settings: Settings) -> bool:
     """Whether the pod has a soft constraint, its own or a default one."""
-    return any(not one.is_hard for one in pod.spread) or bool(_defaults(pod, settings))
+    if pod.spread:
+        return any(not one.is_hard for one in pod.spread)
+    return settings.default_spread and bool(_defaults(pod, settings))
 
 
 def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Settings) -> list[int]:

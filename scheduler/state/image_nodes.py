@@ -29,6 +29,8 @@ class ImageNodes:
         self._bits: dict[str, dict[int, int]] = {}
         self._places: dict[str, int] = {}
         self._free: list[int] = []
+        #: Whether no node shows an image.
+        self.is_empty = True
 
     def bit_of(self, node_name: str) -> int:
         """The bit of a node; 0 for a node without images."""
@@ -50,6 +52,7 @@ class ImageNodes:
         for name, size in come:
             sizes = self._bits.setdefault(name, {})
             sizes[size] = sizes.get(size, 0) | bit
+        self.is_empty = not self._bits
         if not new:
             self._free.append(self._places.pop(node.name))
 

@@ -304,12 +304,15 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The steps of a comparison of the pod with the free resources of a node, and with the pods
         in its domains.
         """
-        return 1 + len(self.host_ports) + self.term_count
+        steps = 1 + len(self.host_ports)
+        if self.spread or self.affinity is not NO_AFFINITY:
+            steps += self.term_count
+        return steps
 
     @property
     def term_count(self) -> int:
         """The number of terms about other pods, and of spread constraints."""
-        return len(self.affinity.terms()) + len(self.spread) if self.has_terms else 0
+        return len(self.affinity.terms()) + len(self.spread)
 
     @property
     def names_nodes(self) -> bool:

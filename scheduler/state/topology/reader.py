@@ -76,6 +76,8 @@ class TopologyReader:
     @property
     def is_bare(self) -> bool:
         """Whether no placed pod has a term."""
+        if not self._changes:
+            return self._topology.is_bare
         return self._topology.is_bare and not any(one.pod.affinity.terms() for one in self._changes)
 
     def with_changes(self, changes: Iterable[Change]) -> TopologyReader:
@@ -92,6 +94,8 @@ class TopologyReader:
 
     def anti_terms(self, pod: Pod) -> list[tuple[PodTerm, PodsPerDomain]]:
         """Required anti-affinity terms of placed pods that match a pod, with their domains."""
+        if not self._changes and self._topology.is_bare:
+            return []
         found = dict(self._topology.anti_terms(pod))
         changes: dict[PodTerm, list[Change]] = {}
         for change in self._changes:
@@ -105,6 +109,8 @@ class TopologyReader:
 
     def weighted_terms(self, pod: Pod) -> list[tuple[WeightedPodTerm, PodsPerDomain]]:
         """Terms of placed pods that weigh for or against a pod, with their domains."""
+        if not self._changes and self._topology.is_bare:
+            return []
         found = dict(self._topology.weighted_terms(pod))
         changes: dict[WeightedPodTerm, list[Change]] = {}
         for change in self._changes:

@@ -14,7 +14,7 @@ import msgspec
 
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.pods.pod_affinity import PodTerm, WeightedPodTerm
+from scheduler.model.pods.pod_affinity import NO_AFFINITY, PodTerm, WeightedPodTerm
 from scheduler.state.topology.domains import (
     ANY_NODE,
     DomainCounts,
@@ -67,6 +67,8 @@ class Topology:
         self._matches: dict[tuple[str | None, ...], _Matches] = {}
         self._matches_version = 0
         self._read_keys: tuple[str, ...] = ()
+        #: Whether no placed pod has a term.
+        self.is_bare = True
         #: Rises with every change after which a decision may read something else.
         self.generation = 0
 
@@ -114,7 +116,10 @@ class Topology:
             self._anti.add(term, term, at, delta)
         for one in weighted_terms(pod):
             self._weighted.add(one, one.term, at, delta)
-        self.generation += is_read or bool(affinity.terms())
+        if affinity is not NO_AFFINITY:
+            self.is_bare = not len(self._anti) and not len(self._weighted)
+            is_read = is_read or bool(affinity.terms())
+        self.generation += is_read
 
     def _node_changed(self, name: str, node: Node | None) -> None:
         for domains in self._domains.values():
@@ -135,11 +140,6 @@ class Topology:
     def label_keys(self) -> frozenset[str]:
         """The pod labels that terms of placed pods read."""
         return frozenset((*self._anti.label_keys, *self._weighted.label_keys))
-
-    @property
-    def is_bare(self) -> bool:
-        """Whether no placed pod has a term."""
-        return not len(self._anti) and not len(self._weighted)
 
     def counts(self, counted: Counted, key: str, eligibility: Eligibility) -> DomainCounts:
         """Pods of a set per value of a node label."""
