@@ -73,7 +73,7 @@ def worlds(draw: st.DrawFn) -> tuple[Cluster, WhatIfView | None]:
     return cluster, view
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(worlds(), wanted("new"))
 def test_filters_of_terms_answer_as_a_walk_would(
     world: tuple[Cluster, WhatIfView | None], newcomer: Pod
@@ -92,7 +92,7 @@ def test_filters_of_terms_answer_as_a_walk_would(
                 assert bound.check(node_info)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(worlds(), st.lists(wanted("new"), min_size=1, max_size=2), st.data())
 def test_kept_rejections_are_those_of_every_node(
     world: tuple[Cluster, WhatIfView | None], newcomers: list[Pod], data: st.DataObject
@@ -115,7 +115,7 @@ def test_kept_rejections_are_those_of_every_node(
             cluster.upsert_node(data.draw(machine(data.draw(st.integers(0, 4)))))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(worlds(), wanted("new"), st.data())
 def test_scores_of_terms_are_those_of_a_walk(
     world: tuple[Cluster, WhatIfView | None], newcomer: Pod, data: st.DataObject
