@@ -22,7 +22,7 @@ from bench.cluster_fixture import ClusterFixture, anti_affine, pod
 from bench.observer import dumps, percentile
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement
-from scheduler.model.reason import sentence
+from scheduler.model.reasons.reason import sentence
 from scheduler.plugins import default_pipeline
 
 PIPELINE = default_pipeline()

@@ -26,7 +26,7 @@ from scheduler.model.crd.migration import Migration, MigrationKind
 from scheduler.model.gpu.device import Devices, parse_devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Owner, Pod
-from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.reasons.reason import ReasonCode, sentence
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.node_info import NodeInfo

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.crd.migration_blockers import Blocker
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.condition_reason import ConditionReason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins import REASON_CODES
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reasons.md"
@@ -40,8 +40,8 @@ reason `Unschedulable` and `status.nominatedNodeName` is empty. So gpu-scheduler
 `Unschedulable` only where another node would help. kube-scheduler writes that reason for every
 rejected pod.
 
-From `scheduler/model/condition_reason.py`. When nodes have different reasons, the condition has
-`Unschedulable` if another node would help with one of them.
+From `scheduler/model/reasons/condition_reason.py`. When nodes have different reasons, the
+condition has `Unschedulable` if another node would help with one of them.
 
 A map names its node, so no other node helps a pod with a map, and autoscalers add none for it. This
 includes a map whose node does not exist: an autoscaler cannot create a node with a given name.

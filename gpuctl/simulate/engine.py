@@ -36,7 +36,7 @@ from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
-from scheduler.model.reason import sentence
+from scheduler.model.reasons.reason import sentence
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold, notify_queue

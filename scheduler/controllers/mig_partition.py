@@ -32,7 +32,7 @@ from scheduler.model.actions import (
 )
 from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.model.timestamps import rfc3339
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev

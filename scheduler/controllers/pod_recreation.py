@@ -12,7 +12,7 @@ import structlog
 
 from scheduler.model.actions import RecordPodEvent, RecreatePod
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.breakers.recreate_budget import TRIES_MAX, RecreateBudget, WebhookLiveness

@@ -13,7 +13,7 @@ import msgspec
 from scheduler.framework.decision import Decision, Placement
 from scheduler.model.gpu.device import format_devices
 from scheduler.model.quantity import format_value
-from scheduler.model.reason import Diagnosis, Reason, ReasonCode, sentence
+from scheduler.model.reasons.reason import Diagnosis, Reason, ReasonCode, sentence
 from scheduler.plugins import REASON_CODES
 
 

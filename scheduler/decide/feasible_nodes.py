@@ -15,7 +15,7 @@ from scheduler.framework.plugin import Bound, Reasons
 from scheduler.framework.view import View
 from scheduler.model.mig import layout
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis
+from scheduler.model.reasons.reason import Diagnosis
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.index.filter_cache import Check
 from scheduler.state.index.node_index import NodeClass, RankedClasses

@@ -13,7 +13,7 @@ from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import format_value
-from scheduler.model.reason import ImpossibleRequest
+from scheduler.model.reasons.reason import ImpossibleRequest
 from scheduler.state.cache.advertised_resources import AdvertisedResources
 
 #: Maximum number of models and of resources in a message.

@@ -6,7 +6,7 @@ from scheduler.framework.decision import Rejection
 from scheduler.framework.reason_codes import INTERNAL
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis, Reason
+from scheduler.model.reasons.reason import Diagnosis, Reason
 
 
 def failure(view: View, pod: Pod, number: str) -> Rejection:

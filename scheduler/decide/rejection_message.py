@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model.reason import IMPOSSIBLE
-from scheduler.model.reason_code import ReasonCode
+from scheduler.model.reasons.reason import IMPOSSIBLE
+from scheduler.model.reasons.reason_code import ReasonCode
 from scheduler.plugins import REASON_CODES
 
 _WORDS: Final = tuple(
@@ -44,7 +44,7 @@ def code_of(text: str) -> ReasonCode | None:
 
 
 def parts(message: str) -> tuple[Part, ...]:
-    """Split a rejection message into parts; the inverse of ``model.reason.sentence``."""
+    """Split a rejection message into parts; the inverse of ``model.reasons.reason.sentence``."""
     head = _HEAD.match(message)
     if head is None:
         return (Part(0, message, code_of(message)),) if message else ()

@@ -12,7 +12,7 @@ from scheduler.framework.plugin import Reasons, Refuse
 from scheduler.framework.reason_codes import NO_NODES
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
+from scheduler.model.reasons.reason import Reason
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.queue.requeue_conditions import RequeueCondition, requeue_condition_at_node
 

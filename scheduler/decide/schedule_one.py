@@ -25,7 +25,7 @@ from scheduler.framework.plugin import (
 from scheduler.framework.reason_codes import NO_NODES_HERE, TOO_COMPLEX
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis, ImpossibleRequest, Reason
+from scheduler.model.reasons.reason import Diagnosis, ImpossibleRequest, Reason
 from scheduler.state.node_info import NodeInfo
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis
+from scheduler.model.reasons.reason import Diagnosis
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):

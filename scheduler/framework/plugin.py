@@ -32,8 +32,8 @@ from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode
 from scheduler.state.node_info import NodeInfo
 
 Reasons = tuple[Reason, ...]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler.model.condition_reason import ConditionReason
-from scheduler.model.reason import NO_NODES_TEXT, Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.condition_reason import ConditionReason
+from scheduler.model.reasons.reason import NO_NODES_TEXT, Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 
 NO_NODES = ReasonCode(
     name="NO_NODES",

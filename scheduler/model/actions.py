@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.crd.migration_actions import MigrationAction
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Owner, Pod
+from scheduler.model.reasons.condition_reason import ConditionReason
 
 
 class RecordPodEvent(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from scheduler.framework import reason_codes
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.plugin import Plugin
 from scheduler.framework.settings import Settings
-from scheduler.model.reason_code import ReasonCode
+from scheduler.model.reasons.reason_code import ReasonCode
 from scheduler.plugins import (
     gpu_memory,
     image_locality,

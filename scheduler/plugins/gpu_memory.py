@@ -22,8 +22,8 @@ from scheduler.model.integer_text import whole
 from scheduler.model.limits import GPU_MEMORY_MIB_MAX
 from scheduler.model.mig.node_geometry import memory_mib, replicas
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.model.selector import Requirement, Term, matches_any
 from scheduler.state.node_info import NodeInfo
 

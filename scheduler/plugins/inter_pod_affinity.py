@@ -22,8 +22,8 @@ from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_affinity import NO_AFFINITY
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.topology.reader import PodsPerDomain
 

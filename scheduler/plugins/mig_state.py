@@ -17,8 +17,8 @@ from scheduler.framework import pod_reads
 from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.state.mig.layout_wait import SETTLED_AFTER_S
 from scheduler.state.node_info import NodeInfo
 

@@ -13,8 +13,8 @@ from scheduler.framework.plugin import FITS, BoundFilter, Plugin, Reasons
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.state.node_info import NodeInfo
 
 DECLARED_FEATURES = ReasonCode(

@@ -10,8 +10,8 @@ from typing import Final
 from scheduler.framework import pod_reads
 from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.state.node_info import NodeInfo
 
 NODE_UNREADABLE = ReasonCode(

@@ -25,8 +25,8 @@ from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.state.node_info import NodeInfo
 
 NO_PLUGIN = (

@@ -12,10 +12,10 @@ from scheduler.framework.plugin import Plugin, Refuse
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
-from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.condition_reason import ConditionReason
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 
 UNREADABLE = ReasonCode(
     name="UNREADABLE",

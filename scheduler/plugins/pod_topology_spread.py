@@ -27,8 +27,8 @@ from scheduler.model import well_known
 from scheduler.model.pods.default_spread import default_constraints
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_affinity import SpreadConstraint
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.topology.domains import Eligibility
 from scheduler.state.topology.reader import PodsPerDomain

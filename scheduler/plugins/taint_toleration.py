@@ -24,8 +24,8 @@ from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.model.selector import Taint, tolerates, untolerated
 from scheduler.state.node_info import NodeInfo
 

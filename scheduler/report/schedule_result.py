@@ -14,10 +14,10 @@ from scheduler.model.actions import (
     RecordUnscheduled,
     RecordWaiting,
 )
-from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.gpu.device import format_devices
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis
+from scheduler.model.reasons.condition_reason import ConditionReason
+from scheduler.model.reasons.reason import Diagnosis
 from scheduler.report.decisions.journal import Record
 from scheduler.report.metrics import Metrics
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo

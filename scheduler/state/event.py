@@ -17,7 +17,7 @@ from scheduler.model.crd.migration_blockers import OwnerFacts
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.breakers.rejection_events import DeletedPodEvent as DeletedPodEvent
 from scheduler.state.breakers.rejection_events import PastRejection as PastRejection
 from scheduler.state.breakers.rejection_events import PastRejectionsRead as PastRejectionsRead

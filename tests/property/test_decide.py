@@ -12,7 +12,7 @@ from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import sentence
+from scheduler.model.reasons.reason import sentence
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.node_info import over_committed

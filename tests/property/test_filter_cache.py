@@ -16,7 +16,7 @@ from scheduler.framework.view import View
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis
+from scheduler.model.reasons.reason import Diagnosis
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.index import filter_cache as verdicts_module
 from tests.builders import ALLOW_ALL_MAPS

@@ -24,7 +24,7 @@ from scheduler.model import well_known
 from scheduler.model.crd.migration import is_for
 from scheduler.model.pods.original_request import memory_given
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis, sentence
+from scheduler.model.reasons.reason import Diagnosis, sentence
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservation
 

@@ -18,8 +18,8 @@ from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons, Reserv
 from scheduler.framework.settings import Settings
 from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins.dynamic_mig import instance_plan, instance_search
 from scheduler.state.mig import dynamic_gpus
 from scheduler.state.node_info import NodeInfo

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler.model.condition_reason import ConditionReason
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.condition_reason import ConditionReason
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 
 KUBELET_ASSIGNS_DEVICES = ReasonCode(
     name="KUBELET_ASSIGNS_DEVICES",

@@ -20,7 +20,7 @@ from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
+from scheduler.model.reasons.reason import Reason
 from scheduler.plugins.gpu.codes import (
     DEVICE_ASSIGNMENT_UNKNOWN,
     KUBELET_ASSIGNS_DEVICES,

@@ -21,7 +21,7 @@ from scheduler.model.gpu.cuda_env import CudaMode, cuda_mode, lacks_environment
 from scheduler.model.gpu.device import join_numbers
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_index import IndexRule
-from scheduler.model.reason import Reason
+from scheduler.model.reasons.reason import Reason
 from scheduler.plugins.gpu import map_choice, map_devices, map_lines
 
 Notes = tuple[tuple[str, str], ...]

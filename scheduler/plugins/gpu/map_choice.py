@@ -26,12 +26,12 @@ from scheduler.framework.plugin import (
 )
 from scheduler.framework.reason_codes import TOO_COMPLEX
 from scheduler.framework.view import View
-from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.gpu.cuda_env import environment
 from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason, with_numbers
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.condition_reason import ConditionReason
+from scheduler.model.reasons.reason import Reason, with_numbers
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins.gpu import map_devices
 from scheduler.plugins.gpu.codes import NOTHING_TO_READ
 from scheduler.plugins.gpu.devices import assigned

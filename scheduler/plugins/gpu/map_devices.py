@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from scheduler.framework.view import View
-from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.gpu.cuda_env import (
     CudaMode,
     container_gpus,
@@ -22,8 +21,9 @@ from scheduler.model.gpu.cuda_env import (
 from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.condition_reason import ConditionReason
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins.gpu.codes import (
     DEVICE_ASSIGNMENT_UNKNOWN,
     KUBELET_ASSIGNS_DEVICES,

@@ -6,12 +6,12 @@ import msgspec
 
 from scheduler.framework.view import View
 from scheduler.model import well_known
-from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.gpu.gpu_map import GpuMap, MapEntry, MapError, parse, shown
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_index import IndexRule
-from scheduler.model.reason import Reason
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.condition_reason import ConditionReason
+from scheduler.model.reasons.reason import Reason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 
 MAP_INVALID = ReasonCode(
     name="MAP_INVALID",

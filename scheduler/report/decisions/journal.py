@@ -21,7 +21,7 @@ from scheduler.framework.decision import Decision, Placement
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis, sentence
+from scheduler.model.reasons.reason import Diagnosis, sentence
 from scheduler.report.decisions.waiters import DecisionWaiters
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo

@@ -9,7 +9,7 @@ import msgspec
 
 from scheduler.decide.explain import Outcome, explain_placement, explain_rejection
 from scheduler.model import well_known
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.model.timestamps import micro_time
 from scheduler.report.decisions.api_types import Admitted, Decided, Tier, Waiting
 from scheduler.report.decisions.journal import AdmissionRecord, Record

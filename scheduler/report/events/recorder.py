@@ -15,9 +15,9 @@ from datetime import datetime
 import msgspec
 
 from scheduler.model import actions, well_known
-from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Condition, Owner, Pod
+from scheduler.model.reasons.condition_reason import ConditionReason
 from scheduler.model.timestamps import micro_time, second_time
 from scheduler.report.events.send_queue import RETRY_FIRST_S, Item, SendQueue
 from scheduler.report.metrics import Metrics

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.cache.map_indexes import Assumption, MapIndexes, space_of
 from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.cache.nodes import Nodes

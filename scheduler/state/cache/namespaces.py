@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from scheduler.model.node import Namespace
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.event import Change, ClusterEvent
 
 

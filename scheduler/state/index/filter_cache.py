@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from scheduler.model.reason import Diagnosis, DiagnosisHistogram, Reason
+from scheduler.model.reasons.reason import Diagnosis, DiagnosisHistogram, Reason
 from scheduler.state.node_info import NodeInfo
 
 Reasons = tuple[Reason, ...]

@@ -19,7 +19,7 @@ from itertools import islice
 import msgspec
 
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.fair_queue import Item, SortedPods
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from scheduler.model.reason import Diagnosis, Reason, ReasonCode, RequeueCause
+from scheduler.model.reasons.reason import Diagnosis, Reason, ReasonCode, RequeueCause
 from scheduler.state.event import ClusterEvent
 
 ANYTHING = ""

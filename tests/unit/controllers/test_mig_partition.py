@@ -26,7 +26,7 @@ from scheduler.model.crd.mig_partition import (
 )
 from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.plugins import REASON_CODES
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev

@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.framework.decision import Placement
 from scheduler.model.pods.pod import Condition, Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.breakers.circuit import Timings
 from tests.builders import as_bound, node, pod

@@ -9,7 +9,7 @@ import pytest
 from scheduler.controllers.pod_recreation import PodRecreationController
 from scheduler.model.actions import RecordPodEvent, RecreatePod
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.report.metrics import Metrics
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
 from scheduler.state.event import PodRecreated

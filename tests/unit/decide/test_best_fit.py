@@ -12,7 +12,7 @@ from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import sentence
+from scheduler.model.reasons.reason import sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from scheduler.plugins.node_resources_fit import leftover
 from tests.builders import (

@@ -16,7 +16,7 @@ from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.node import Namespace
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason
+from scheduler.model.reasons.reason import Reason
 from scheduler.plugins import inter_pod_affinity
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo

@@ -21,7 +21,7 @@ from scheduler.framework.decision import Placement, Rejection
 from scheduler.model import well_known
 from scheduler.model.limits import DECISION_STEPS_MAX
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import sentence
+from scheduler.model.reasons.reason import sentence
 from scheduler.plugins import REASON_CODES
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.scheduling_queue import SchedulingQueue

@@ -10,7 +10,7 @@ from scheduler.decide.rejection_message import Part, parts
 from scheduler.decide.score_breakdown import NodeScore, Ranking, rank
 from scheduler.framework.settings import Settings
 from scheduler.model.node import Node
-from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.reasons.reason import ReasonCode, sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import ALLOW_ALL_MAPS, GPU, PodFields, cluster, node, placed, pod, refused
 from tests.unit.decide.test_reason_codes import DECIDED, EXAMPLES, PIPELINES

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.decide.rejection_message import parts
-from scheduler.model.reason import IMPOSSIBLE, sentence
+from scheduler.model.reasons.reason import IMPOSSIBLE, sentence
 from tests.builders import ALLOW_ALL_MAPS, GPU, cluster, dynamic, node, pod, refused
 
 A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "1"}

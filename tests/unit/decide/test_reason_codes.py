@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.framework.settings import Settings
-from scheduler.model.reason import ReasonCode
+from scheduler.model.reasons.reason import ReasonCode
 from scheduler.plugins import REASON_CODES, default_pipeline
 from scheduler.state.snapshot import Avoided, GpusInBackoff
 from tests.builders import (

@@ -15,7 +15,7 @@ from scheduler.framework.decision import Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.settings import Settings
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause, sentence
+from scheduler.model.reasons.reason import RequeueCause, sentence
 from scheduler.plugins import PLUGINS, reason_codes_of
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.event import Change, ClusterEvent

@@ -9,7 +9,7 @@ import pytest
 from scheduler.model.actions import RecordNodeEvent
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import sentence
+from scheduler.model.reasons.reason import sentence
 from scheduler.plugins import REASON_CODES
 from scheduler.report.events.unreadable_events import UnreadableEvents
 from scheduler.report.metrics import Metrics

@@ -15,7 +15,7 @@ from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Reason, ReasonCode
+from scheduler.model.reasons.reason import Reason, ReasonCode
 from scheduler.plugins import (
     REASON_CODES,
     default_pipeline,

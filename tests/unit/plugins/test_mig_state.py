@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause, sentence
+from scheduler.model.reasons.reason import RequeueCause, sentence
 from scheduler.plugins import REASON_CODES, mig_state
 from scheduler.state.event import ClusterEvent
 from scheduler.state.node_info import NodeInfo

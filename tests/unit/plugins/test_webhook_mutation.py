@@ -9,7 +9,7 @@ from scheduler.framework.decision import Placement
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
-from scheduler.model.reason import sentence
+from scheduler.model.reasons.reason import sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import (
     PodFields,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.plugins import REASON_CODES
 from scheduler.state.event import ClusterEvent
 from scheduler.state.reported_devices import KNOWN_MAX, Numbering, failed_gpus, held_twice

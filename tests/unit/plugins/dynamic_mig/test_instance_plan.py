@@ -11,7 +11,7 @@ from scheduler.decide.score_breakdown import rank
 from scheduler.decide.view import WhatIfView
 from scheduler.framework.decision import PendingPlacement, Placement
 from scheduler.model.gpu.device import MigPlacement, format_devices
-from scheduler.model.reason import sentence
+from scheduler.model.reasons.reason import sentence
 from scheduler.plugins import REASON_CODES
 from tests.builders import (
     ALLOW_ALL_MAPS,

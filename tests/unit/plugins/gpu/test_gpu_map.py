@@ -11,7 +11,7 @@ from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.reasons.reason import ReasonCode, sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import (
     ALLOW_ALL_MAPS,

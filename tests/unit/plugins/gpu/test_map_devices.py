@@ -9,7 +9,7 @@ import pytest
 from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
-from scheduler.model.reason import ReasonCode
+from scheduler.model.reasons.reason import ReasonCode
 from scheduler.plugins import REASON_CODES
 from tests.builders import (
     cluster,

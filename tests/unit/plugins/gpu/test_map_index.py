@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.reason import sentence
+from scheduler.model.reasons.reason import sentence
 from scheduler.plugins import REASON_CODES
 from tests.builders import as_bound, cluster, codes, node, placed, pod, refused, settle
 

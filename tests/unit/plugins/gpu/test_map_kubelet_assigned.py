@@ -16,7 +16,7 @@ from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices, format_devices, parse_devices
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import sentence
+from scheduler.model.reasons.reason import sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import (
     ALLOW_ALL_MAPS,

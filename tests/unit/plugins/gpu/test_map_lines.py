@@ -9,7 +9,7 @@ import pytest
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause, sentence
+from scheduler.model.reasons.reason import RequeueCause, sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from scheduler.state.queue.requeue_conditions import requeue_condition
 from tests.builders import (

@@ -13,7 +13,7 @@ from scheduler.decide.score_breakdown import node_before
 from scheduler.framework.decision import Decision, Placement, Rejection
 from scheduler.model.admission import AdmissionDecision
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis
+from scheduler.model.reasons.reason import Diagnosis
 from scheduler.report.decisions import journal as journal_module
 from scheduler.report.decisions.journal import Journal, Record
 from scheduler.report.decisions.waiters import WAITING_MAX, TooManyWait

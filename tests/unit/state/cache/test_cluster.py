@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.cache.cluster import Assumption
 from scheduler.state.event import ClusterEvent
 from tests.builders import cluster, pod

@@ -13,7 +13,7 @@ import pytest
 
 from scheduler.model import well_known
 from scheduler.model.node import Namespace
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.fold import fold

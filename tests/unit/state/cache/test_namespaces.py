@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.fold import fold
 from tests.builders import cluster, namespace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model.node import Node
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.index.label_keys import KEYS_PER_POD_MAX
 from tests.builders import cluster, node, pod

@@ -7,7 +7,7 @@ import pytest
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Rejection
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis, Reason
+from scheduler.model.reasons.reason import Diagnosis, Reason
 from scheduler.plugins import REASON_CODES
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.index.filter_cache import (

@@ -9,7 +9,7 @@ import pytest
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions, PartitionState
 from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus
 from scheduler.state.node_info import NodeInfo

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import RequeueCause
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.scheduling_queue import (
     BACKOFF_MAX_S,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model.reason import Diagnosis, Reason, RequeueCause
+from scheduler.model.reasons.reason import Diagnosis, Reason, RequeueCause
 from scheduler.plugins import REASON_CODES
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.requeue_conditions import (

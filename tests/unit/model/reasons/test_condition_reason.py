@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model.condition_reason import ConditionReason
-from scheduler.model.reason import Diagnosis, ImpossibleRequest, Reason, condition_reason_of
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.condition_reason import ConditionReason
+from scheduler.model.reasons.reason import Diagnosis, ImpossibleRequest, Reason, condition_reason_of
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins import REASON_CODES
 from tests.builders import pod_json
 from tests.fake_autoscalers import wants_a_node

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.reason import Diagnosis, Reason, ReasonCode, RequeueCause, sentence
+from scheduler.model.reasons.reason import Diagnosis, Reason, ReasonCode, RequeueCause, sentence
 from scheduler.plugins import REASON_CODES
 from tests.builders import GPU, MIG_1G, MIG_2G
 
-GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "fiterror.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[3] / "golden" / "fiterror.json").read_text())
 
 #: Rows about parts of kube-scheduler's sentence that this scheduler has no use for yet.
 NEVER_OURS = ("postFilter", "absent")

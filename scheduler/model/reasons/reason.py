@@ -1,8 +1,8 @@
 """The reasons why a node, or the whole cluster, rejects a pod.
 
-A reason is a value: a stable code (``model/reason_code``), a countable text (kube-scheduler's
-words, so that existing log searches work), and numbers. A diagnosis has the reasons of every node,
-and adds them up to the message.
+A reason is a value: a stable code (``model/reasons/reason_code``), a countable text
+(kube-scheduler's words, so that existing log searches work), and numbers. A diagnosis has the
+reasons of every node, and adds them up to the message.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model.condition_reason import ORDER, ConditionReason
 from scheduler.model.quantity import format_value
-from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.reasons.condition_reason import ORDER, ConditionReason
+from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 
 __all__ = [
     "IMPOSSIBLE",

@@ -10,7 +10,7 @@ import enum
 
 import msgspec
 
-from scheduler.model.condition_reason import ConditionReason
+from scheduler.model.reasons.condition_reason import ConditionReason
 
 
 class RequeueCause(enum.Enum):
