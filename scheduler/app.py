@@ -22,7 +22,9 @@ from scheduler.admission.services import admission_tasks
 from scheduler.bind.binder import Binder
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
+from scheduler.bind.pod_preemptor import PodPreemptor
 from scheduler.bind.pod_recreator import PodRecreator
+from scheduler.bind.volume_binder import VolumeBinder
 from scheduler.config import Config
 from scheduler.controllers.dispatch import ActionRunner, Shells
 from scheduler.controllers.leadership.elector import LeaderElector, Timings
@@ -137,6 +139,8 @@ class App:
                 ("migrations", shells.migrations.run()),
                 ("mig partitions", shells.partitions.run()),
                 ("pod recreation", shells.recreator.run()),
+                ("preemption", shells.preemptor.run()),
+                ("volumes", shells.volumes.run()),
                 *((f"watch {one.kind}", self._watch(one)) for one in self._reflectors),
                 ("loop", self._loop.run()),
                 *self._services,
@@ -173,6 +177,8 @@ class App:
             migrations=MigrationWorker(client, own_namespace, inbox, gate),
             partitions=PartitionWriter(client, own_namespace, inbox, gate),
             recreator=PodRecreator(client, inbox, gate),
+            preemptor=PodPreemptor(client, name, inbox, gate, utc_now),
+            volumes=VolumeBinder(client, inbox, gate),
         )
 
     # --- watches -----------------------------------------------------------------------------
@@ -186,7 +192,11 @@ class App:
                 *(client, source, self._inbox.enqueue, self._watch_failed, self._rng, limits),
                 relists=self._relists,
             )
-            for source in every(own_namespace, migrations=has_migrations)
+            for source in every(
+                own_namespace,
+                migrations=has_migrations,
+                preemption=self._config.preemption.enabled,
+            )
         ]
 
     async def _watch(self, reflector: Reflector[Event]) -> None:

@@ -93,6 +93,17 @@ class Mig(_Part, frozen=True):
     partition_timeout_s: Annotated[float, msgspec.Meta(ge=1.0)] = 60.0
 
 
+class PreemptionSettings(_Part, frozen=True):
+    """Preemption of pods of lower priority; ``victims`` ``all`` also covers other schedulers' pods.
+
+    With ``enabled: false`` the scheduler deletes no bound pod, and the chart's admission policies
+    let it delete none.
+    """
+
+    enabled: bool = True
+    victims: Literal["own", "all"] = "own"
+
+
 class LeaderElection(_Part, frozen=True):
     """Lease name and timings in seconds; kube-scheduler's defaults."""
 
@@ -183,6 +194,7 @@ class Config(_Part, frozen=True):
     restore: Restore = Restore()
     mig: Mig = Mig()
     tolerations: Tolerations = Tolerations()
+    preemption: PreemptionSettings = PreemptionSettings()
     leader_election: LeaderElection = LeaderElection()
     webhook: Webhook = Webhook()
     forward: Forward = Forward()
@@ -213,6 +225,7 @@ class Config(_Part, frozen=True):
                 decision_steps_max=self.decision_steps_max,
                 expects_webhook=self.expects_webhook,
                 own_namespace=self.leader_election.resource_namespace,
+                preemption=self.preemption.victims if self.preemption.enabled else "off",
             )
         )
 

@@ -22,7 +22,13 @@ from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.score_breakdown import node_before
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import Decision, PendingPlacement, Placement, Rejection
+from scheduler.framework.decision import (
+    Decision,
+    PendingPlacement,
+    Placement,
+    Preemption,
+    Rejection,
+)
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.actions import DropCondition, ForgetPod, RecordUnscheduled
 from scheduler.model.pods.pod import Pod
@@ -84,6 +90,7 @@ class Loop:
         self._bindings = controllers.bindings
         self._avoidance = controllers.avoidance
         self._partitions = controllers.partitions
+        self._preemption = controllers.preemption
         self._runner = runner
         self._metrics = metrics
         self._clock = clock
@@ -240,27 +247,41 @@ class Loop:
             self._unranked = UnrankedPlacement(record, decision, won) if won is not None else None
             self._place(entry, decision, record, now)
         else:
-            self._report_rejection(entry, decision, now)
-            self.queue.add_unschedulable(
-                entry, requeue_condition(decision.diagnosis, decision.node_name), now
-            )
+            self._reject(entry, decision, now)
         return work.spent
+
+    def _reject(self, entry: QueuedPodInfo, rejection: Rejection, now: float) -> None:
+        """The pod waits, maybe for the end of pods that are preempted for it."""
+        self._report_rejection(entry, rejection, now)
+        # A nominated pod waits alone, and is decided for itself.
+        nominated = rejection.nominated_node
+        if nominated and nominated != entry.pod.nominated_node:
+            entry.pod = msgspec.structs.replace(entry.pod, nominated_node=nominated)
+        self.queue.add_unschedulable(
+            entry, requeue_condition(rejection.diagnosis, rejection.node_name), now
+        )
+        if isinstance(rejection, Preemption):
+            self._run(self._preemption.begin(rejection, now), now)
+        elif not nominated and self.pipeline.preemption != "off":
+            self._preemption.give_up(entry.pod)
 
     def _place(
         self, entry: QueuedPodInfo, placement: Placement, record: Record, now: float
     ) -> None:
-        """Assume the pod on its node, and bind it now or once its MIG instances exist."""
+        """Assume the pod on its node, and bind it now or once its PreBind steps are complete."""
         pod = placement.pod
         self.generation += 1
         self.queue.delete(pod.uid, now)
         self._runner.run(DropCondition(pod.uid))
-        assumption = Assumption(placement.node_name, placement.devices, placement.index)
+        assumption = Assumption(
+            placement.node_name, placement.devices, placement.index, placement.volumes
+        )
         self._run(tuple(self.cluster.assume(pod, assumption)), now)
         self._avoidance.record_binding(pod, placement.node_name, now)
         self._bindings.assume(placement, entry, record)
         if isinstance(placement, PendingPlacement):
-            self._runner.run(schedule_result.waits_for_instances(placement))
-            self._run(self._partitions.begin(placement, now), now)
+            self._runner.run(schedule_result.waits(placement))
+            self._run(self.controllers.begin(placement, now), now)
         else:
             self._bindings.start(pod.uid)
 
@@ -276,6 +297,5 @@ class Loop:
         # change.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
         awaited = self.cluster.nominations.awaited(pod) or self._partitions.awaited(pod)
-        diagnosis = rejection.diagnosis
-        action = schedule_result.unscheduled(self._metrics, pod, record, diagnosis, awaited)
+        action = schedule_result.unscheduled(self._metrics, pod, record, rejection, awaited)
         self._runner.run(action)

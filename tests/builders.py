@@ -27,6 +27,7 @@ from scheduler.model.gpu.device import Devices, parse_devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Owner, Pod
 from scheduler.model.reasons.reason import ReasonCode, sentence
+from scheduler.model.volumes.storage import StorageObject
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.node_info import NodeInfo
@@ -304,7 +305,9 @@ def cut(node_name: str, *mig_placements: str) -> NodePartitions:
     )
 
 
-def cluster(*objects: Pod | Node | Namespace | Avoided | NodePartitions | GpusInBackoff) -> Cluster:
+def cluster(
+    *objects: Pod | Node | Namespace | Avoided | NodePartitions | GpusInBackoff | StorageObject,
+) -> Cluster:
     """A cluster state that has seen these objects in this order; any namespace may use maps."""
     state = Cluster(maps_allow=ALLOW_ALL_MAPS.maps_allow)
     for one in objects:
@@ -321,6 +324,8 @@ def cluster(*objects: Pod | Node | Namespace | Avoided | NodePartitions | GpusIn
                 state.nodes.set_gpu_backoff(one.node_name, frozenset(one.gpus))
             case Avoided():
                 state.avoid(one.node_name, frozenset(one.scopes))
+            case _:
+                state.volumes.upsert(one)
     return state
 
 

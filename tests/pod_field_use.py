@@ -55,7 +55,7 @@ _POD_SPEC: Final = _rows(
     used="""
         affinity containers ephemeralContainers hostNetwork hostUsers initContainers nodeName
         nodeSelector
-        overhead priority resources schedulerName schedulingGates
+        overhead preemptionPolicy priority resources schedulerName schedulingGates
         terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes
     """,
     # priorityClassName and runtimeClassName were resolved by admission (priority, overhead,
@@ -69,9 +69,6 @@ _POD_SPEC: Final = _rows(
     """,
     # resourceClaims: DynamicResources. schedulingGroup (1.36), workloadRef (1.35): GangScheduling.
     unsupported="resourceClaims schedulingGroup workloadRef",
-    # There is no preemption: every pod waits as one with the policy Never. Every pod has the field,
-    # by the API server's defaulting, so a word about it in each refusal would say nothing.
-    unread="preemptionPolicy",
 )
 
 _CONTAINER: Final = _rows(
@@ -98,21 +95,22 @@ _EPHEMERAL_CONTAINER: Final = _rows(
 
 _VOLUME: Final = _rows(
     # No filter looks at these. csi is the inline kind, which NodeVolumeLimits does not count;
+    # neither azureFile and vsphereVolume, though they are migrated (isCSIMigrationOn);
     # fc, flexVolume and the other old drivers are neither restricted nor migrated.
     irrelevant="""
-        cephfs configMap csi downwardAPI emptyDir fc flexVolume flocker gitRepo glusterfs hostPath
-        name nfs photonPersistentDisk projected quobyte scaleIO secret storageos
+        azureFile cephfs configMap csi downwardAPI emptyDir fc flexVolume flocker gitRepo
+        glusterfs hostPath nfs photonPersistentDisk projected quobyte scaleIO secret
+        storageos vsphereVolume
     """,
-    # An image volume is scored (ImageLocality).
-    used="image",
     # VolumeBinding, VolumeZone, NodeVolumeLimits, VolumeRestrictions: persistentVolumeClaim.
     # The same, by the claim that is made for the pod: ephemeral.
     # VolumeRestrictions (one writer per disk): awsElasticBlockStore, gcePersistentDisk, iscsi, rbd.
     # NodeVolumeLimits (counted through CSI migration, IsInlineMigratable): awsElasticBlockStore,
-    # azureDisk, azureFile, cinder, gcePersistentDisk, portworxVolume, vsphereVolume.
-    unsupported="""
-        awsElasticBlockStore azureDisk azureFile cinder ephemeral gcePersistentDisk iscsi
-        persistentVolumeClaim portworxVolume rbd vsphereVolume
+    # azureDisk, cinder, gcePersistentDisk, portworxVolume.
+    # name: that of the claim of an ephemeral volume. An image volume is scored (ImageLocality).
+    used="""
+        awsElasticBlockStore azureDisk cinder ephemeral gcePersistentDisk image iscsi name
+        persistentVolumeClaim portworxVolume rbd
     """,
 )
 
@@ -184,6 +182,31 @@ TABLE: Final = MappingProxyType(
                 mountPath mountPropagation name readOnly recursiveReadOnly subPath subPathExpr
             """,
             used="bindMountOptions",
+        ),
+        "AWSElasticBlockStoreVolumeSource": _rows(
+            used="volumeID", irrelevant="fsType partition readOnly"
+        ),
+        "AzureDiskVolumeSource": _rows(
+            used="diskURI kind", irrelevant="cachingMode diskName fsType readOnly"
+        ),
+        "CinderVolumeSource": _rows(used="volumeID", irrelevant="fsType readOnly secretRef"),
+        # The claim that is made of the template is read, not the template.
+        "EphemeralVolumeSource": _rows(irrelevant="volumeClaimTemplate"),
+        "GCEPersistentDiskVolumeSource": _rows(
+            used="pdName readOnly", irrelevant="fsType partition"
+        ),
+        # kube-scheduler compares the name of the target and no other field.
+        "ISCSIVolumeSource": _rows(
+            used="iqn readOnly",
+            irrelevant="""
+                chapAuthDiscovery chapAuthSession fsType initiatorName iscsiInterface lun portals
+                secretRef targetPortal
+            """,
+        ),
+        "PersistentVolumeClaimVolumeSource": _rows(used="claimName", irrelevant="readOnly"),
+        "PortworxVolumeSource": _rows(used="volumeID", irrelevant="fsType readOnly"),
+        "RBDVolumeSource": _rows(
+            used="image monitors pool readOnly", irrelevant="fsType keyring secretRef user"
         ),
     }
 )

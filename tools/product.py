@@ -28,12 +28,16 @@ MANIFESTS: Final = (
     "crd-migpartitions.yaml",
     "rbac.yaml",
     "rbac-migrations.yaml",
+    "rbac-preemption.yaml",
     "admission-policies.yaml",
     "fencing-policy.yaml",
+    "preemption-policy.yaml",
     "flow-schemas.yaml",
 )
 #: The scope of the fallback in cluster/admission-policies.yaml; the chart renders its own.
 _SCOPE: Final = """expression: '"ours"'"""
+#: The victims of preemption in cluster/fencing-policy.yaml; likewise.
+_VICTIMS: Final = """expression: '"own"'"""
 START_S: Final = 60.0
 #: The log lines of a scheduler after the first election.
 SETTLED: Final = ("leading", "another replica is the leader")
@@ -114,9 +118,12 @@ class Product:
             self.register()
 
     def _manifest(self, name: str) -> str:
-        """A file of ``cluster/``, with the webhook's scope in the policy on annotations."""
+        """A file of ``cluster/``, with the configuration's variables in the admission policies."""
         text = (ROOT / "cluster" / name).read_text(encoding="utf-8")
-        return text.replace(_SCOPE, _SCOPE.replace("ours", self._scope))
+        text = text.replace(_SCOPE, _SCOPE.replace("ours", self._scope))
+        settings = self._config.get("preemption", {})
+        victims = settings.get("victims", "own") if settings.get("enabled", True) else "off"
+        return text.replace(_VICTIMS, _VICTIMS.replace("own", victims))
 
     def start_scheduler(self) -> None:
         """Start the scheduler with its ServiceAccount and wait until its caches are filled."""

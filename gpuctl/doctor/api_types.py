@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gpuctl.doctor.facts import Entry, Leader, Node, Quota, Taint
+from gpuctl.doctor.facts import Entry, Leader, MemoryLimit, Node, Quota, Taint
 from scheduler.model import well_known
 from scheduler.model.integer_text import whole
 from scheduler.model.lease import Lease
@@ -21,6 +21,8 @@ NVIDIA: Final = "nvidia.com/"
 QUOTA_PREFIX: Final = "requests."
 #: The name of the fake GPU operator's own device plugin.
 OURS: Final = "device-plugin"
+#: The container's name in the chart.
+SCHEDULER_CONTAINER: Final = "scheduler"
 #: A Lease that was not renewed for this many of its durations is abandoned.
 ABANDONED_DURATIONS: Final = 2
 
@@ -45,6 +47,17 @@ class ApiObject(msgspec.Struct, frozen=True):
 
 class ApiObjects(msgspec.Struct, frozen=True):
     items: list[ApiObject]
+
+
+class _PageMeta(msgspec.Struct, frozen=True, rename="camel"):
+    remaining_item_count: int | None = None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """The first objects of a list, and the number of the others."""
+
+    items: list[msgspec.Raw] = []
+    metadata: _PageMeta = _PageMeta()
 
 
 def node_of(node: ApiObject) -> Node:
@@ -90,6 +103,16 @@ def quotas_of(quota: ApiObject) -> list[Quota]:
         for key, limit in sorted(hard.items())
         if key.removeprefix(QUOTA_PREFIX).startswith(NVIDIA)
     ]
+
+
+def memory_limit_of(deployment: ApiObject) -> MemoryLimit | None:
+    """The memory limit of the scheduler's container; None without one."""
+    meta, containers = deployment.metadata, deployment.spec["template"]["spec"]["containers"]
+    for container in containers:
+        limits = (container.get("resources") or {}).get("limits") or {}
+        if container["name"] == SCHEDULER_CONTAINER and limits.get("memory"):
+            return MemoryLimit(f"{meta.namespace}/{meta.name}", value(limits["memory"]))
+    return None
 
 
 def leader_of(lease: Lease) -> Leader:

@@ -20,6 +20,7 @@ from gpuctl.doctor.facts import (
     Dra,
     Facts,
     Leader,
+    MemoryLimit,
     Misnumbered,
     Plugin,
     Quota,
@@ -29,7 +30,7 @@ from gpuctl.doctor.facts import (
 )
 from gpuctl.doctor.numbers import INDEX_ASSIGNED, Events, Items, misnumbered
 from gpuctl.doctor.reader import Reader, known, or_none
-from gpuctl.doctor.rights import rights, rights_of_moves
+from gpuctl.doctor.rights import rights, rights_of_moves, rights_of_preemption
 from scheduler.model import well_known
 from scheduler.model.integer_text import whole
 from scheduler.model.lease import Lease
@@ -79,10 +80,13 @@ class Collector:
                 rights(self._namespace, self._options.access.lease_name)
             ),
             "missing_for_moves": self._missing(rights_of_moves(self._namespace)),
+            "missing_for_preemption": self._missing(rights_of_preemption()),
             "schedulers": self._schedulers(now),
             "strangers": self._strangers(),
             "quotas": self._quotas(),
             "misnumbered": self._misnumbered(),
+            "pods": self._pods(),
+            "memory_limit": self._memory_limit(),
         }
         facts = await asyncio.gather(*map(known, fields.values()))
         options = self._options
@@ -189,6 +193,17 @@ class Collector:
             "/api/v1/events", Events, fieldSelector=f"reason={LABEL_WRONG}"
         )
         return misnumbered(nodes, pods, events.items, self._options.scheduler)
+
+    async def _pods(self) -> int:
+        first = await self._reader.get("/api/v1/pods", api_types.Page, limit="1")
+        return len(first.items) + (first.metadata.remaining_item_count or 0)
+
+    async def _memory_limit(self) -> MemoryLimit | None:
+        found = await self._reader.objects(
+            f"/apis/apps/v1/namespaces/{self._namespace}/deployments",
+            labelSelector="app.kubernetes.io/name=gpu-scheduler",
+        )
+        return next(filter(None, map(api_types.memory_limit_of, found)), None)
 
     async def _quotas(self) -> tuple[Quota, ...]:
         quotas = await self._reader.objects("/api/v1/resourcequotas")

@@ -157,6 +157,13 @@ class Quota(msgspec.Struct, frozen=True):
     hard: int
 
 
+class MemoryLimit(msgspec.Struct, frozen=True):
+    """The memory limit of the scheduler's container; ``owner`` is its Deployment."""
+
+    owner: str
+    limit_bytes: int
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """All facts; ``now`` is the server's clock if it is known."""
 
@@ -177,7 +184,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     mutation: Known[Mutation]
     missing_rights: Known[tuple[Right, ...]]
     missing_for_moves: Known[tuple[Right, ...]]
+    missing_for_preemption: Known[tuple[Right, ...]]
     schedulers: Known[tuple[str, ...]]
     strangers: Known[tuple[str, ...]]
     quotas: Known[tuple[Quota, ...]]
     misnumbered: Known[tuple[Misnumbered, ...]] = ()
+    pods: Known[int] = 0
+    memory_limit: Known[MemoryLimit | None] = None

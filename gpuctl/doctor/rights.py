@@ -1,8 +1,8 @@
 """The rights that the scheduler's account needs: the rules of ``cluster/rbac.yaml``.
 
-Migrations of pods also need those of ``cluster/rbac-migrations.yaml``. A test compares both with
-these tables. Rights that only the chart adds (Secrets of the certificate, relabelling) are not
-checked, because they depend on the values.
+Migrations of pods also need those of ``cluster/rbac-migrations.yaml``, and preemption those of
+``cluster/rbac-preemption.yaml``. A test compares them with these tables. Rights that only the chart
+adds (Secrets of the certificate, relabelling) are not checked, because they depend on the values.
 """
 
 from __future__ import annotations
@@ -11,6 +11,12 @@ from gpuctl.doctor.facts import Right
 
 _EVERYWHERE = (
     ("", "nodes namespaces pods resourcequotas", "get list watch"),
+    ("", "persistentvolumes persistentvolumeclaims", "list watch patch"),
+    (
+        "storage.k8s.io",
+        "storageclasses csinodes csidrivers csistoragecapacities volumeattachments",
+        "list watch",
+    ),
     ("", "pods/binding bindings", "create"),
     ("", "pods", "delete"),
     ("", "pods/status", "patch"),
@@ -27,6 +33,7 @@ _OF_MIGRATIONS = (
     ("batch", "jobs", "get"),
     ("policy", "poddisruptionbudgets", "list"),
 )
+_OF_PREEMPTION = (("policy", "poddisruptionbudgets", "list watch"),)
 _OF_MIGRATIONS_IN_NAMESPACE = (
     ("gpu-scheduler.io", "podmigrations", "list watch create delete"),
     ("gpu-scheduler.io", "podmigrations/status", "patch"),
@@ -48,6 +55,11 @@ def rights_of_moves(namespace: str) -> list[Right]:
         right for row in _OF_MIGRATIONS_IN_NAMESPACE for right in _questions(row, namespace)
     ]
     return everywhere + in_namespace
+
+
+def rights_of_preemption() -> list[Right]:
+    """The additional rights for preemption."""
+    return [right for row in _OF_PREEMPTION for right in _questions(row)]
 
 
 def _questions(row: tuple[str, str, str], namespace: str = "", name: str = "") -> list[Right]:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpuctl.output.table import headed
-from scheduler.decide.explain import Meaning, Outcome, Refusal
+from scheduler.decide.explain import Meaning, Outcome, PreemptionOutcome, Refusal
 from scheduler.decide.score_breakdown import NodeScore, Ranking
 
 #: Above this number of nodes, equal refusals share a line.
@@ -87,6 +87,29 @@ def advice(codes: Mapping[str, Meaning]) -> list[RenderableType]:
         steps.add_row(plain(code), plain(meaning.next_step))
         helps.add_row(plain(code), plain("; or ".join(meaning.helps)))
     return [*titled("what to do", steps), *titled("tried again when", helps)]
+
+
+def preemption(found: PreemptionOutcome, *, wide: bool = False) -> list[RenderableType]:
+    """The pods that have to go, or why no node would take the pod without others."""
+    if found.victims:
+        table = headed("POD", "PRIORITY", "SCHEDULER")
+        for victim in found.victims:
+            name = plain(f"{victim.namespace}/{victim.pod}")
+            table.add_row(name, str(victim.priority), plain(victim.scheduler))
+        budgets = (
+            f" ({found.violations} of them against a PodDisruptionBudget)"
+            if found.violations
+            else ""
+        )
+        title = f"has to go on node {found.node}{budgets}"
+        return titled(plain(title).plain, table)
+    if found.node:
+        return titled("preemption", plain(f"waits for the end of pods on node {found.node}"))
+    lines = _lines(found.refusals, wide=wide)
+    table = headed("NODE", "STAGE", "CODE", "WHY")
+    for nodes, refusal in lines:
+        table.add_row(plain(nodes), plain(refusal.stage), plain(refusal.code), plain(refusal.text))
+    return titled("even without every pod that may be preempted", table)
 
 
 def placement(outcome: Outcome) -> Table:

@@ -162,6 +162,8 @@ def _decisions(
     elif outcome is not None:
         yield ""
         yield text.refusals(outcome, wide=wide)
+        if outcome.preemption is not None:
+            yield from text.preemption(outcome.preemption, wide=wide)
         yield from text.advice(
             {code: answer.codes[code] for code in _codes(outcome.refusals, answer)}
         )

@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from gpuctl.simulate import resource_quota
+from gpuctl.simulate import resource_quota, storage
 from gpuctl.simulate.admission import Admission, Reviewed
 from gpuctl.simulate.apiserver_defaults import with_requests
 from gpuctl.simulate.decode import to_pod
@@ -31,12 +31,12 @@ from scheduler.config import Config
 from scheduler.decide.batch import next_batch, plan_batch
 from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
-from scheduler.model.reasons.reason import sentence
+from scheduler.model.reasons.reason import filter_sentence
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold, notify_queue
@@ -59,6 +59,7 @@ class Simulator:
         self.cluster = Cluster(config.scheduler_name, config.maps.allow)
         self.verdicts: dict[str, Verdict] = {}
         self.running: set[tuple[str, str]] = set()
+        self.unknown_claims: set[str] = set()
         self._pipeline = config.pipeline()
         self._admission = Admission(config)
         self._reservations = self._admission.reservations
@@ -82,6 +83,10 @@ class Simulator:
     def add_quota(self, quota: Quota) -> None:
         """Add a ResourceQuota; one that limits no GPUs is dropped."""
         self._fold(ev.QuotaUpdated(quota))
+
+    def add_storage(self, event: ev.StorageUpdated) -> None:
+        """Add a claim, a volume, a storage class or an object of a CSI driver."""
+        self._fold(event)
 
     def add_limit_range(self, namespace: str, document: Document) -> None:
         """Add a LimitRange, which applies to pods created afterwards."""
@@ -133,6 +138,7 @@ class Simulator:
 
     def _review(self, raw: Raw, pod: Pod) -> Reviewed:
         waiting = self._queue.lacking_one()
+        pod = storage.with_known_claims(self.cluster.volumes, pod)
         return self._admission.review(raw, pod, self.cluster, waiting, self._now, self._count)
 
     def _refusal(self, raw: Raw, pod: Pod) -> str | None:
@@ -153,6 +159,8 @@ class Simulator:
         """Process the watch event of a new pod."""
         if pod.is_terminal:
             return
+        self.unknown_claims.update(storage.unknown_claims(self.cluster.volumes, pod))
+        pod = storage.with_known_claims(self.cluster.volumes, pod)
         self._reservations.upsert_pod(pod)
         self._fold(ev.PodUpdated(pod))
         if pod.node_name:
@@ -183,12 +191,16 @@ class Simulator:
                     self._place(decision)
                 else:
                     self._add_unschedulable(entry, decision)
+                if isinstance(decision, Preemption):
+                    self._preempt(decision)
 
     def _place(self, placement: Placement) -> None:
         pod = placement.pod
         self._queue.delete(pod.uid, self._now)
         self._reservations.end(pod.uid)
-        assumption = Assumption(placement.node_name, placement.devices, placement.index)
+        assumption = Assumption(
+            placement.node_name, placement.devices, placement.index, placement.volumes
+        )
         self._apply(self.cluster.assume(pod, assumption))
         self._record(granted_verdict(self.verdicts[pod.uid], placement))
 
@@ -198,7 +210,27 @@ class Simulator:
             entry, requeue_condition(diagnosis, rejection.node_name), self._now
         )
         verdict = self.verdicts[entry.pod.uid]
-        self._record(msgspec.structs.replace(verdict, reason=sentence(diagnosis)))
+        self._record(msgspec.structs.replace(verdict, reason=filter_sentence(diagnosis)))
+
+    def _preempt(self, preemption: Preemption) -> None:
+        """The victims end at once, and the pod is decided again."""
+        pod = preemption.pod
+        for victim in preemption.victims:
+            self._fold(ev.PodDeleted(victim.uid))
+            self.running.discard((victim.namespace, victim.name))
+            verdict = self.verdicts.get(victim.uid) or Verdict(
+                pod=victim, asked=victim.gpu_requests
+            )
+            text = f"preempted on node {preemption.nominated_node} by {pod.key} (priority"
+            self.verdicts[victim.uid] = msgspec.structs.replace(
+                verdict,
+                node=None,
+                devices=None,
+                cuda=None,
+                granted={},
+                reason=f"{text} {pod.priority})",
+            )
+        self._queue.add(pod, self._now)
 
     def _place_foreign(self, pod: Pod) -> None:
         """Place a pod of another scheduler to estimate the devices that it will hold."""
@@ -208,7 +240,8 @@ class Simulator:
         verdict = self.verdicts[pod.uid]
         if isinstance(decision, Rejection):
             self._foreign[pod.uid] = pod
-            verdict = msgspec.structs.replace(verdict, reason=sentence(decision.diagnosis))
+            reason = filter_sentence(decision.diagnosis)
+            verdict = msgspec.structs.replace(verdict, reason=reason)
         else:
             self._foreign.pop(pod.uid, None)
             verdict = granted_verdict(verdict, decision, FOREIGN.format(pod.scheduler_name))

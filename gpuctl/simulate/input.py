@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from gpuctl.simulate import packing_report
+from gpuctl.simulate import packing_report, storage
 from gpuctl.simulate.apiserver_defaults import Priorities, node_with_status
 from gpuctl.simulate.decode import to_namespace, to_node, to_pod, to_quota
 from gpuctl.simulate.engine import Simulator
@@ -35,6 +35,7 @@ KINDS: Final = {
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
     "Job": "batch/v1",
+    **storage.KINDS,
 }
 
 Owner = tuple[str, str, str]
@@ -75,6 +76,9 @@ def simulate(
         simulator.add_quota(msgspec.structs.replace(quota, namespace=at))
     for document in known["LimitRange"]:
         simulator.add_limit_range(_namespace(_named(document), namespace), document)
+    for kind in storage.KINDS:
+        for document in known[kind]:
+            simulator.add_storage(storage.to_event(_named(document), namespace))
     existing = [document for document in known["Pod"] if _exists(document)]
     _add(simulator, [pod for pod in existing if pod.spec.get("nodeName")], namespace)
     before = packing_report.pools(simulator.cluster)
@@ -85,7 +89,8 @@ def simulate(
     rows = [to_row(verdict) for verdict in simulator.verdicts.values()]
     rows += [_not_created(pod, namespace) for pod in late]
     packings = packing_report.render(before, simulator.cluster, simulator.verdicts)
-    return Report(rows=rows, cluster=simulator.cluster, remarks=remarks + more, packings=packings)
+    remarks += [*more, *storage.remark(simulator.unknown_claims)]
+    return Report(rows=rows, cluster=simulator.cluster, remarks=remarks, packings=packings)
 
 
 def _add(simulator: Simulator, pods: list[Document], namespace: str) -> None:

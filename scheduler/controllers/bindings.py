@@ -6,7 +6,7 @@ import msgspec
 import structlog
 
 from scheduler.bind.binder import Binder
-from scheduler.framework.decision import Placement
+from scheduler.framework.decision import PendingPlacement, Placement
 from scheduler.report import schedule_result
 from scheduler.report.decisions.journal import Record
 from scheduler.report.metrics import Metrics
@@ -18,11 +18,12 @@ log = structlog.get_logger("scheduler")
 
 
 class AssumedPlacement(msgspec.Struct, frozen=True):
-    """A decision that the API server has not confirmed."""
+    """A decision that the API server has not confirmed; ``steps`` come before its Binding."""
 
     placement: Placement
     entry: QueuedPodInfo
     record: Record
+    steps: set[str]
 
 
 class BindingController:
@@ -38,7 +39,15 @@ class BindingController:
 
     def assume(self, placement: Placement, entry: QueuedPodInfo, record: Record) -> None:
         """Store a placement; its Binding is started at once or when its node is ready."""
-        self._assumed[placement.pod.uid] = AssumedPlacement(placement, entry, record)
+        steps = placement.steps if isinstance(placement, PendingPlacement) else ()
+        names = {step.name for step in steps}
+        self._assumed[placement.pod.uid] = AssumedPlacement(placement, entry, record, names)
+
+    def complete(self, uid: str, step: str) -> bool:
+        """A step of a placement is complete; whether it was the last one."""
+        steps = self._assumed[uid].steps
+        steps.discard(step)
+        return not steps
 
     def start(self, uid: str) -> None:
         """Send the Binding; its result arrives as an event."""

@@ -13,6 +13,7 @@ import msgspec
 
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod, Unread
+from scheduler.model.volumes.pod_volumes import NO_VOLUMES
 from scheduler.report.containment import Containment
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
@@ -30,6 +31,7 @@ class ClusterCache:
         *(ev.NodeUpdated, ev.NodeDeleted, ev.NodesReplaced),
         *(ev.NamespaceUpdated, ev.NamespaceDeleted, ev.NamespacesReplaced),
         *(ev.QuotaUpdated, ev.QuotasReplaced, *get_args(ev.PartitionEvent)),
+        *(*get_args(ev.BudgetEvent), *get_args(ev.StorageEvent)),
     )
 
     def __init__(self, cluster: Cluster, contain: Containment, wall: Callable[[], float]) -> None:
@@ -99,6 +101,7 @@ def _bare(pod: Pod, text: str) -> Pod:
         requests={},
         containers=(),
         host_ports=(),
+        volumes=NO_VOLUMES,
         node_selector={},
         required_terms=None,
         preferred_terms=(),

@@ -15,7 +15,9 @@ import msgspec
 
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
+from scheduler.bind.pod_preemptor import PodPreemptor
 from scheduler.bind.pod_recreator import PodRecreator
+from scheduler.bind.volume_binder import VolumeBinder
 from scheduler.controllers.bindings import BindingController
 from scheduler.model import actions
 from scheduler.model.pods.pod import Pod
@@ -89,6 +91,8 @@ class Shells(msgspec.Struct, frozen=True):
     migrations: MigrationWorker
     partitions: PartitionWriter
     recreator: PodRecreator
+    preemptor: PodPreemptor
+    volumes: VolumeBinder
 
 
 class ActionRunner:
@@ -101,8 +105,12 @@ class ActionRunner:
     def run(self, action: actions.Action) -> None:
         """Run one action."""
         match action:
-            case actions.StartBinding(uid):
-                self._bindings.start(uid)
+            case actions.CompleteStep(uid, step):
+                if self._bindings.complete(uid, step):
+                    self._shells.recorder.record(actions.DropCondition(uid))
+                    self._bindings.start(uid)
+            case actions.WriteVolumes():
+                self._shells.volumes.send(action)
             case actions.DropPlacement(uid):
                 self._bindings.drop(uid)
             case actions.LookUpPod(pod):
@@ -111,6 +119,8 @@ class ActionRunner:
                 self._shells.partitions.send(action)
             case actions.RecreatePod():
                 self._shells.recreator.send(action)
+            case actions.PreemptPods():
+                self._shells.preemptor.send(action)
             case _ if isinstance(action, actions.RecorderAction):
                 self._shells.recorder.record(action)
             case _:

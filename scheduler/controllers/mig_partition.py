@@ -2,7 +2,7 @@
 
 ::
 
-    PendingPlacement --requested--every instance Ready and advertised--> bound
+    PendingPlacement --requested--every instance Ready and advertised--> the step is complete
                         |--an instance Failed--> its GPU is in backoff, the pod is retried
                         '--no status in time---> the node's GPUs are in backoff, likewise
 
@@ -22,13 +22,12 @@ import structlog
 from scheduler.controllers.mig_config import MigConfigController
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.decide.mig import partition_status
-from scheduler.framework.decision import PendingPlacement
+from scheduler.framework.decision import CreateInstances, PendingPlacement
 from scheduler.model.actions import (
-    DropCondition,
+    CompleteStep,
     DropPlacement,
     RecordPodEvent,
     RequestPartitions,
-    StartBinding,
 )
 from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.pods.pod import Pod
@@ -134,6 +133,11 @@ class PartitionController:
         """The node that mig-manager reconfigures for a pod; empty if there is none."""
         return "" if self._mig_config is None else self._mig_config.awaited(pod)
 
+    def reject(self, uid: str, now: float) -> Effects | None:
+        """Cancel a placement that waits for its instances; None if there is none."""
+        pending = self._pending.get(uid)
+        return None if pending is None else self._give_up(pending, now)
+
     # --- pending placements ------------------------------------------------------------------
 
     def _on_node(self, node_name: str) -> list[PendingPartition]:
@@ -159,7 +163,7 @@ class PartitionController:
                 node_name, {mig_placement.gpu for mig_placement in placement.new_instances}
             )
             self._metrics.mig_partitions.labels("ready").inc()
-            return (DropCondition(uid), StartBinding(uid))
+            return (CompleteStep(uid, CreateInstances.name),)
         if now >= pending.deadline:
             problem = pending.problem or partition_status.lateness(self._cluster, placement)
             text = f"{problem} within {self._timeout_s:g} s"

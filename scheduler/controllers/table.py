@@ -25,6 +25,9 @@ from scheduler.controllers.migration.controller import MigrationController, NoMi
 from scheduler.controllers.migration.planner import PlannerSettings
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.controllers.pod_recreation import PodRecreationController
+from scheduler.controllers.preemption import PreemptionController
+from scheduler.controllers.volume_binding import VolumeBindingController
+from scheduler.framework.decision import CreateInstances, PendingPlacement
 from scheduler.framework.pipeline import Pipeline
 from scheduler.report.containment import Containment
 from scheduler.report.events.device_events import DeviceEvents
@@ -35,6 +38,7 @@ from scheduler.report.gauges import Gauges
 from scheduler.report.metrics import Metrics
 from scheduler.state.breakers.circuit import Timings
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
+from scheduler.state.effects import Effects
 from scheduler.state.scheduler_state import SchedulerState
 
 
@@ -68,7 +72,10 @@ def settings_of(config: Config) -> ControllerSettings:
 
 
 #: Handlers that ignore a decodable pod without a node: it has no allocation.
-NOT_FOR_WAITING_PODS: Final = ("unreadable-objects", "devices", "mig-partitions")
+NOT_FOR_WAITING_PODS: Final = (
+    *("unreadable-objects", "devices", "mig-partitions"),
+    *("volume-binding", "preemption"),
+)
 
 
 class Controllers:
@@ -98,17 +105,10 @@ class Controllers:
             if settings.mig_config is not None
             else None,
         )
-        self.migrations: NoMigration = NoMigration()
-        if settings.migrations is not None:
-            self.migrations = MigrationController(
-                state,
-                settings.migrations,
-                MigrationEvents(metrics),
-                gate,
-                self.contain,
-                wall,
-                lambda: secrets.token_hex(4),
-            )
+        self.volumes = VolumeBindingController(cluster, metrics, self.avoidance)
+        rejects = (self.partitions.reject, self.volumes.reject)
+        self.preemption = PreemptionController(cluster, metrics, rejects)
+        self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices = DeviceEvents(cluster.nodes)
         cache = ClusterCache(cluster, self.contain, wall)
@@ -125,6 +125,8 @@ class Controllers:
                 self.migrations,
                 cache,
                 self.partitions,
+                self.volumes,
+                self.preemption,
                 *recreation,
             ],
             NOT_FOR_WAITING_PODS,
@@ -139,6 +141,38 @@ class Controllers:
             cache,
             self.migrations,
             self.partitions,
+            self.volumes,
+            self.preemption,
             *recreation,
             Gauges(metrics, state),
         )
+
+    def begin(self, placement: PendingPlacement, now: float) -> Effects:
+        """Begin what has to be done before the Binding; each controller completes its own step."""
+        effects: Effects = ()
+        for step in placement.steps:
+            is_mig = isinstance(step, CreateInstances)
+            controller = self.partitions if is_mig else self.volumes
+            effects += controller.begin(placement, now)
+        return effects
+
+
+def _migrations(
+    state: SchedulerState,
+    gate: LeaderGate,
+    metrics: Metrics,
+    contain: Containment,
+    wall: Callable[[], float],
+    settings: ControllerSettings,
+) -> NoMigration:
+    if settings.migrations is None:
+        return NoMigration()
+    return MigrationController(
+        state,
+        settings.migrations,
+        MigrationEvents(metrics),
+        gate,
+        contain,
+        wall,
+        lambda: secrets.token_hex(4),
+    )

@@ -63,7 +63,9 @@ def plan_batch(
     if len(pods) < 2 or cluster.nominated:
         return None
     wanted = [instance_search.wanted(pod) for pod in pods]
-    if any(len(one) != 1 or pod.map_text for one, pod in zip(wanted, pods, strict=True)):
+    if any(
+        len(one) != 1 or pod.map_text or pod.volumes for one, pod in zip(wanted, pods, strict=True)
+    ):
         return None
     if len(set(wanted)) == 1:
         return None  # one by one they fill as much as fits

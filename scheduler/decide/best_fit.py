@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from operator import itemgetter
 from typing import Final
 
 from scheduler.decide import compared_nodes
@@ -101,7 +102,7 @@ class Search:
                     break
         if view.index.mig_layouts.node_layouts:
             found += self._with_dynamic_mig(classes, is_few=is_few)
-        return min(found, key=lambda scored: scored[0])[1] if found else None
+        return min(found, key=itemgetter(0))[1] if found else None
 
     def _ties(
         self, classes: RankedClasses, slots: Iterator[tuple[Group, Slot]], group: Group, cpu: int

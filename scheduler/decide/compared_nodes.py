@@ -1,29 +1,35 @@
 """Pods whose feasible nodes are compared with each other by kube-scheduler's normalized scores.
 
 Two kinds of pods: those with a preference about other pods (a preferred pod affinity term, or one
-of a placed pod about them, a ScheduleAnyway constraint), for which every feasible node is compared;
-and those that request no GPU, for which some nodes with the fewest devices are.
+of a placed pod about them, a ScheduleAnyway constraint); and those that request no GPU. Nodes of
+one class with equal values of the labels of such a preference are equally preferred, so only some
+of them are compared: those that come first in the order of the index. So a preference by zone costs
+no visit to each node; one by host name does.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
 from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.model import well_known
 from scheduler.state.index.capacity_bucket import LEAST
-from scheduler.state.index.node_index import ANY
+from scheduler.state.index.node_index import ANY, RankedClasses
 from scheduler.state.node_info import NodeInfo
 
-#: About so many nodes are compared by kube-scheduler's scores for a pod without GPUs.
+#: About so many nodes are compared by kube-scheduler's scores, but at least one of each kind.
 COMPARED_MAX: Final = 32
+#: With more values of the preferred labels every feasible node is compared.
+DOMAINS_MAX: Final = 64
 
 
 def are_compared(nodes: FeasibleNodes) -> bool:
     """Whether the pod's nodes are compared with each other instead of searched by best fit."""
     pipeline, pod = nodes.pipeline, nodes.pod
-    if pipeline.compares_nodes(nodes.view, pod):
+    if pipeline.compared_labels(nodes.view, pod):
         return True
     return not pod.gpu_requests and pipeline.is_balanced(pod)
 
@@ -44,10 +50,64 @@ def best(nodes: FeasibleNodes) -> NodeInfo | None:
 
 
 def _feasible(nodes: FeasibleNodes) -> list[NodeInfo]:
-    if nodes.pipeline.compares_nodes(nodes.view, nodes.pod):
-        return nodes.among(nodes.view.candidates())
+    labels = nodes.pipeline.compared_labels(nodes.view, nodes.pod)
     listed = nodes.listed()
-    return _emptiest(nodes) if listed is None else nodes.among(listed)
+    if not labels:
+        return _emptiest(nodes) if listed is None else nodes.among(listed)
+    found = _first_of_each_domain(nodes, labels) if listed is None else None
+    return nodes.among(nodes.view.candidates()) if found is None else found
+
+
+def _first_of_each_domain(nodes: FeasibleNodes, labels: frozenset[str]) -> list[NodeInfo] | None:
+    """Some feasible nodes of each class and each combination of values of the labels, in the order
+    of the index; None where these are too many, or the index has not every node.
+    """
+    view, pod = nodes.view, nodes.pod
+    domains = view.topology.domain_count(labels)
+    if domains > DOMAINS_MAX or view.changed or view.index.mig_layouts.node_layouts:
+        return None
+    ranked = nodes.ranked_classes()
+    count = sum(len(classes.classes) for classes in ranked)
+    each = max(1, COMPARED_MAX // max(1, count * domains))
+    resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
+    spread = nodes.pipeline.spreads or nodes.pipeline.is_balanced(pod)
+    cpu = pod.requests.get(well_known.CPU, 0) or LEAST
+    found: list[NodeInfo] = []
+    for classes in ranked:
+        for one in classes.classes:
+            bucket = one.buckets.get(resource)
+            slots = bucket.fitting(need, cpu, spread=spread) if bucket is not None else ()
+            names = (name for _, (_, name) in slots)
+            found += _some_of_each(nodes, classes, names, labels, each, each * domains)
+    return found
+
+
+def _some_of_each(
+    nodes: FeasibleNodes,
+    classes: RankedClasses,
+    names: Iterable[str],
+    labels: frozenset[str],
+    each: int,
+    most: int,
+) -> Iterator[NodeInfo]:
+    """The first feasible nodes for each combination of values; ``most`` in all."""
+    view, work, steps = nodes.view, nodes.work, nodes.pod.node_steps
+    seen: Counter[tuple[str | None, ...]] = Counter()
+    for name in names:
+        node_info = view.at(name)
+        assert node_info is not None, f"{name} is in a bucket and does not exist"
+        assert node_info.node is not None
+        values = tuple(map(node_info.node.labels.get, labels))
+        if seen[values] >= each:
+            continue
+        if not work.spend(steps):
+            return
+        if nodes.fitting(classes, name) is not None:
+            yield node_info
+            seen[values] += 1
+            most -= 1
+            if not most:
+                return
 
 
 def _emptiest(nodes: FeasibleNodes) -> list[NodeInfo]:

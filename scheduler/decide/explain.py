@@ -7,10 +7,11 @@ have equal bytes: every list is in the order of the decision.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 import msgspec
 
-from scheduler.framework.decision import Decision, Placement
+from scheduler.framework.decision import Decision, Placement, Preemption, Rejection
 from scheduler.model.gpu.device import format_devices
 from scheduler.model.quantity import format_value
 from scheduler.model.reasons.reason import Diagnosis, Reason, ReasonCode, sentence
@@ -41,6 +42,31 @@ class Note(msgspec.Struct, frozen=True):
     text: str
 
 
+class VictimOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A pod that has to go."""
+
+    namespace: str
+    pod: str
+    priority: int = 0
+    scheduler: str = ""
+
+
+class PreemptionOutcome(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
+):
+    """What preemption came to.
+
+    ``node`` is where the pod waits for the end of ``victims``; ``violations`` of them are covered
+    by a disruption budget that allows no more disruptions. ``refusals`` are the nodes that would
+    not take the pod even without every pod that may be preempted.
+    """
+
+    node: str = ""
+    victims: tuple[VictimOutcome, ...] = ()
+    violations: int = 0
+    refusals: tuple[Refusal, ...] = ()
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A decision: ``node`` with its devices, or ``message`` with the rejections."""
 
@@ -53,6 +79,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     message: str = ""
     total: int = 0
     refusals: tuple[Refusal, ...] = ()
+    preemption: PreemptionOutcome | None = None
 
     @property
     def is_placed(self) -> bool:
@@ -73,7 +100,8 @@ def explain(decision: Decision) -> Outcome:
     """The whole decision in texts and numbers."""
     if isinstance(decision, Placement):
         return explain_placement(decision)
-    return explain_rejection(decision.diagnosis, sentence(decision.diagnosis))
+    diagnosis = decision.diagnosis
+    return explain_rejection(diagnosis, sentence(diagnosis), explain_preemption(decision))
 
 
 def explain_placement(placement: Placement) -> Outcome:
@@ -88,14 +116,45 @@ def explain_placement(placement: Placement) -> Outcome:
     )
 
 
-def explain_rejection(diagnosis: Diagnosis, message: str) -> Outcome:
+def explain_preemption(
+    rejection: Rejection, refusals_max: int | None = None
+) -> PreemptionOutcome | None:
+    """Which pods have to go, or why none may; None if preemption was not tried."""
+    victims = rejection.victims if isinstance(rejection, Preemption) else ()
+    if not victims and not rejection.unhelpful and not rejection.nominated_node:
+        return None
+    nodes = islice(rejection.unhelpful.items(), refusals_max)
+    return PreemptionOutcome(
+        node=rejection.nominated_node,
+        victims=tuple(
+            VictimOutcome(
+                namespace=pod.namespace,
+                pod=pod.name,
+                priority=pod.priority,
+                scheduler=pod.scheduler_name,
+            )
+            for pod in victims
+        ),
+        violations=rejection.violations if isinstance(rejection, Preemption) else 0,
+        refusals=tuple(_refusal(node, reason) for node, reasons in nodes for reason in reasons),
+    )
+
+
+def explain_rejection(
+    diagnosis: Diagnosis, message: str, preemption: PreemptionOutcome | None = None
+) -> Outcome:
     """The rejection of every node; ``message`` is the sentence of the same diagnosis."""
     refusals: list[Refusal] = []
     if diagnosis.general is not None:
         refusals.append(_refusal("", diagnosis.general))
     for node, reasons in diagnosis.nodes.items():
         refusals += [_refusal(node, reason) for reason in reasons]
-    return Outcome(message=message, total=diagnosis.total, refusals=tuple(refusals))
+    return Outcome(
+        message=message,
+        total=diagnosis.total,
+        refusals=tuple(refusals),
+        preemption=preemption,
+    )
 
 
 def meanings(codes: Iterable[str]) -> dict[str, Meaning]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Final
 
-from scheduler.framework.budget import Budget, is_light
+from scheduler.framework.budget import LIGHT_MAX, Budget, is_light
 from scheduler.framework.pipeline import Pipeline, first_bound_rejection, first_rejection
 from scheduler.framework.plugin import Bound, Reasons
 from scheduler.framework.view import View
@@ -37,6 +37,10 @@ class FeasibleNodes:
         self.work = work
         self.bound = bound
         self.equivalence_class = pipeline.equivalence_class(pod)
+        #: Whether the classes of the index are sufficient for the pod's labels and taints.
+        self._is_covered = not pod.names_nodes and view.index.covers(
+            pod.label_keys | pipeline.node_labels if pipeline.node_labels else pod.label_keys
+        )
         self._rejection_keys = self._keys_of_rejection() if bound else None
 
     # --- the reasons of every node -----------------------------------------------------------
@@ -94,7 +98,7 @@ class FeasibleNodes:
         """The steps needed to compute every node's reasons, or any number above the budget."""
         view, pod = self.view, self.pod
         nodes = len(view.nodes) + len(view.changed)
-        if self._is_covered():
+        if self._is_covered:
             steps = len(view.index.classes) * pod.label_steps + nodes * pod.node_steps
         else:
             steps = nodes * (pod.label_steps + pod.node_steps)
@@ -112,14 +116,14 @@ class FeasibleNodes:
     def ranked_classes(self) -> tuple[RankedClasses, ...]:
         """The classes that the pod may use; cached for pods with few constraints only."""
         index = self.view.index
-        if not is_light(self.pod):
+        if self.pod.label_steps > LIGHT_MAX:
             return self._sort(index.classes.values())
         return index.ranked_classes(self.pipeline.constraints(self.pod), self._sort)
 
     def listed(self) -> Iterable[NodeInfo] | None:
         """The candidates where the index is blind, or bound filters let few nodes pass."""
         view, pod = self.view, self.pod
-        if len(pod.gpu_requests) > 1 or not self._is_covered():
+        if len(pod.gpu_requests) > 1 or not self._is_covered:
             return _narrowed(view, pod)
         if not self.bound:
             return None
@@ -137,9 +141,11 @@ class FeasibleNodes:
             return None
         node_info = view.at(name)
         assert node_info is not None, f"{name} is in a bucket and does not exist"
-        if first_rejection(self.pod, node_info, self.pipeline.node_filters):
+        # A node from the index has enough free resources, so a bound filter rejects it sooner.
+        if self.bound and first_bound_rejection(node_info, self.bound):
             return None
-        return None if self.bound and first_bound_rejection(node_info, self.bound) else node_info
+        rejected = first_rejection(self.pod, node_info, self.pipeline.node_filters)
+        return None if rejected else node_info
 
     def changed_nodes(self, classes: RankedClasses) -> list[NodeInfo]:
         """The feasible nodes with a placement on top: the index has only their state without it."""
@@ -188,7 +194,7 @@ class FeasibleNodes:
             pipeline.class_filters,
             pipeline.node_filters,
         )
-        if not self._is_covered():
+        if not self._is_covered:
             return lambda node_info: first_rejection(pod, node_info, every)
         by_class: dict[int, Reasons] = {}
 
@@ -201,13 +207,6 @@ class FeasibleNodes:
             return reasons or first_rejection(pod, node_info, of_node)
 
         return check
-
-    def _is_covered(self) -> bool:
-        """Whether the classes of the index are sufficient for the pod's labels and taints."""
-        keys = self.pod.label_keys
-        if self.pipeline.node_labels:
-            keys |= self.pipeline.node_labels
-        return not self.pod.names_nodes and self.view.index.covers(keys)
 
     def _sort(self, classes: Iterable[NodeClass]) -> tuple[RankedClasses, ...]:
         """The classes that pass the class filters, smallest soft penalty first."""

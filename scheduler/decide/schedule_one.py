@@ -9,6 +9,7 @@ from __future__ import annotations
 from scheduler.decide import best_fit
 from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.decide.impossible_request import impossible_in_cluster, impossible_on_node
+from scheduler.decide.post_filter import post_filter
 from scheduler.decide.view import beside_nominated
 from scheduler.framework.budget import TERM_STEPS, Budget
 from scheduler.framework.decision import Decision, Placement, Rejection
@@ -26,12 +27,22 @@ from scheduler.framework.reason_codes import NO_NODES_HERE, TOO_COMPLEX
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis, ImpossibleRequest, Reason
+from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
 
 
 def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) -> Decision:
     """Decide one pod; ``work`` counts the steps."""
     work = work or Budget(pipeline.decision_steps_max)
+    decision = _find_node(view, pod, pipeline, work)
+    # A decision on a what-if view preempts nothing.
+    if isinstance(decision, Rejection) and isinstance(view, Cluster):
+        return post_filter(view, pipeline, decision, work)
+    return decision
+
+
+def _find_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Placement | Rejection:
+    """PreFilter, Filter, Score and Reserve."""
     view = beside_nominated(view, pod) if view.nominated else view
     if pod.has_terms and not work.spend(TERM_STEPS * pod.term_count):
         return _too_complex(view, pod, work, work.spent)
@@ -63,7 +74,7 @@ def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) 
     node_info = best_fit.Search(nodes).best_node()
     if node_info is None:
         return None
-    reserved = _reserve(view, pod, pipeline, ChosenNode(node_info))
+    reserved = pipeline.reserve(pod, ReserveContext(view, pipeline, node_info))
     return reserved if isinstance(reserved, Placement) else None
 
 
@@ -74,7 +85,7 @@ def _at_named_node(
     named: NamedNodes,
     bound: Bound,
     work: Budget,
-) -> Decision:
+) -> Placement | Rejection:
     """A plugin names the pod's nodes: the first one that passes every filter is chosen."""
     steps = pod.label_steps + pod.node_steps
     results: dict[str, Reasons] = {}
@@ -91,22 +102,24 @@ def _at_named_node(
 
     choice = named.choose(check, work)
     match choice:
-        case ChosenNode():
-            reserved = _reserve(view, pod, pipeline, choice)
+        case ChosenNode(node_info, entry):
+            reserved = pipeline.reserve(pod, ReserveContext(view, pipeline, node_info, entry))
             return reserved if isinstance(reserved, Placement) else _refused(view, pod, reserved)
         case RefusedNode(node_name, reasons):
             elsewhere = view.filter_results.of(named.elsewhere, lambda _: named.elsewhere)
-            node_info = view.at(node_name)
-            assert node_info is not None
-            assert node_info.node is not None
-            impossible = impossible_on_node(pod, node_info.node)
+            refused = view.at(node_name)
+            assert refused is not None
+            assert refused.node is not None
+            impossible = impossible_on_node(pod, refused.node)
             return _rejected(pod, elsewhere.diagnosis({node_name: reasons}), impossible, node_name)
         case Refuse():
             return _refused(view, pod, choice)
     return _too_complex(view, pod, work, steps)
 
 
-def _at_best_node(view: View, pod: Pod, pipeline: Pipeline, bound: Bound, work: Budget) -> Decision:
+def _at_best_node(
+    view: View, pod: Pod, pipeline: Pipeline, bound: Bound, work: Budget
+) -> Placement | Rejection:
     """Every node is a candidate: the best node from the index, or the reasons of every node."""
     if not len(view.nodes):
         return _refused(view, pod, Refuse(NO_NODES_HERE))
@@ -119,16 +132,11 @@ def _at_best_node(view: View, pod: Pod, pipeline: Pipeline, bound: Bound, work: 
             return rejection
     node_info = best_fit.Search(nodes).best_node()
     if node_info is not None:
-        reserved = _reserve(view, pod, pipeline, ChosenNode(node_info))
+        reserved = pipeline.reserve(pod, ReserveContext(view, pipeline, node_info))
         return reserved if isinstance(reserved, Placement) else _refused(view, pod, reserved)
     # No node fits, or the budget was spent before one was found.
     rejection = _diagnosed(nodes, before)
     return rejection or _too_complex(view, pod, work, nodes.steps_of_diagnosis())
-
-
-def _reserve(view: View, pod: Pod, pipeline: Pipeline, chosen: ChosenNode) -> Placement | Refuse:
-    context = ReserveContext(view, pipeline, chosen.node_info, chosen.entry)
-    return pipeline.reserve(pod, context)
 
 
 def _diagnosed(nodes: FeasibleNodes, before: int) -> Rejection | None:
@@ -149,7 +157,7 @@ def _diagnosed(nodes: FeasibleNodes, before: int) -> Rejection | None:
 def _refused(view: View, pod: Pod, refuse: Refuse) -> Rejection:
     """Reject the pod independently of the nodes."""
     diagnosis = Diagnosis(total=len(view.nodes), general=refuse.reason, behind=refuse.behind)
-    return Rejection(pod=pod, diagnosis=diagnosis)
+    return Rejection(pod=pod, diagnosis=diagnosis, candidates=refuse.candidates)
 
 
 def _rejected(

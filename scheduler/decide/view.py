@@ -11,7 +11,7 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan
 from scheduler.state.cache.cluster import Cluster
-from scheduler.state.node_info import NodeInfo
+from scheduler.state.node_info import NodeInfo, PodAllocation
 from scheduler.state.topology.reader import Change
 
 
@@ -27,8 +27,13 @@ class WhatIfView:
         self.nominated: Mapping[str, Pod] = {}
         self.resolve = cluster.resolve
         self.namespace = cluster.namespace
+        #: Without the pods that are removed.
+        self._with_placed = cluster.topology
         self.topology = cluster.topology
+        self.volumes = cluster.volumes
         self.indexes_held = cluster.indexes_held
+        self.preemptions = cluster.preemptions
+        self._removed: dict[str, tuple[Pod, str, PodAllocation]] = {}
 
     def candidates(self) -> Iterator[NodeInfo]:
         """NodeInfos of all existing nodes; copies replace those with placements on top."""
@@ -44,31 +49,62 @@ class WhatIfView:
 
     def hold(self, pods: Iterable[Pod]) -> None:
         """Place pods on their nominated nodes."""
+        expected = self._cluster.nominations.expected
         for pod in pods:
-            self.place(pod, pod.nominated_node, None)
+            self.place(pod, pod.nominated_node, expected.get(pod.uid))
 
     def place(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
         """Place a pod on a copy of the NodeInfo; an unknown node is ignored."""
         node_info = self.at(node_name)
         if node_info is None:
             return
-        if node_name not in self.changed:
-            node_info = self.changed[node_name] = node_info.copy()
+        node_info = self._copied(node_name, node_info)
         if devices is None and (chosen := instance_plan.mig_placements(pod, node_info)):
             # The pod has no placement yet: use one of its possible placements.
             devices = Devices(mig_placements=chosen)
         node_info.add(pod, self.nodes.allocation(pod, devices))
-        self.topology = self.topology.with_changes((Change(pod, node_name, 1),))
+        self._count(Change(pod, node_name, 1))
 
     def lift(self, pod: Pod) -> None:
         """Remove a nominated pod from its node."""
         node_info = self.changed.get(pod.nominated_node)
         if node_info is not None and node_info.remove(pod.uid) is not None:
-            self.topology = self.topology.with_changes((Change(pod, pod.nominated_node, -1),))
+            self._count(Change(pod, pod.nominated_node, -1))
+
+    def remove(self, uid: str, node_name: str) -> None:
+        """Take a placed pod off its node, until ``put_back``."""
+        node_info = self.at(node_name)
+        assert node_info is not None, f"{node_name} does not exist"
+        node_info = self._copied(node_name, node_info)
+        pod, allocation = node_info.pods[uid]
+        self._removed[uid] = (pod, node_name, allocation)
+        node_info.remove(uid)
+        self._count_removed()
+
+    def put_back(self, uid: str) -> None:
+        """Enter a pod again that was removed; it holds what it held."""
+        pod, node_name, allocation = self._removed.pop(uid)
+        self.changed[node_name].add(pod, allocation)
+        self._count_removed()
+
+    def _copied(self, node_name: str, node_info: NodeInfo) -> NodeInfo:
+        """A copy of the node's books, made once."""
+        if node_name not in self.changed:
+            self.changed[node_name] = node_info.copy()
+        return self.changed[node_name]
+
+    def _count_removed(self) -> None:
+        """Not one change after the other: a pod may be removed and put back many times."""
+        removed = (Change(pod, name, -1) for pod, name, _ in self._removed.values())
+        self.topology = self._with_placed.with_changes(removed)
 
     def discount(self, pod: Pod, node_name: str) -> None:
         """Do not count a placed pod in its topology domains."""
-        self.topology = self.topology.with_changes((Change(pod, node_name, -1),))
+        self._count(Change(pod, node_name, -1))
+
+    def _count(self, change: Change) -> None:
+        self._with_placed = self._with_placed.with_changes((change,))
+        self._count_removed()
 
 
 def beside_nominated(view: View, pod: Pod) -> View:

@@ -2,48 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import msgspec
 
 from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reasons.reason import Diagnosis
+from scheduler.model.reasons.reason import Diagnosis, Reason
+from scheduler.model.volumes.volume_plan import VolumePlan
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Bind ``pod`` to ``node_name``.
 
-    ``devices`` are its devices there; ``index`` is its map index, if mapped.
-    ``cuda_visible_devices`` is the value for the environment (None: no value), and ``shares`` the
-    value per position of a requesting container if they differ. ``notes`` are messages for the
-    pod's author.
+    ``devices`` are its devices there, and ``volumes`` the plan for its unbound claims. ``index`` is
+    its map index, if mapped. ``cuda_visible_devices`` is the value for the environment (None: no
+    value), and ``shares`` the value per position of a requesting container if they differ.
+    ``notes`` are messages for the pod's author.
     """
 
     pod: Pod
     node_name: str
     devices: Devices = Devices()
+    volumes: VolumePlan | None = None
     index: int | None = None
     cuda_visible_devices: str | None = None
     shares: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
 
 
-class PendingPlacement(Placement, frozen=True, kw_only=True):
-    """A placement that waits for MIG instances: ``new_instances`` of them do not exist yet.
+class CreateInstances(msgspec.Struct, frozen=True):
+    """The operator of the node has to create MIG instances, or the kubelet to advertise them."""
 
-    The binder requests them before the Binding. All other code treats it as a placement.
+    instances: tuple[MigPlacement, ...] = ()
+
+    name: ClassVar[str] = "MIG instances"
+
+    def __str__(self) -> str:
+        return "MIG instances that are being created"
+
+
+class BindVolumes(msgspec.Struct, frozen=True):
+    """The PV controller, or a provisioner, has to bind claims."""
+
+    plan: VolumePlan
+
+    name: ClassVar[str] = "volumes"
+
+    def __str__(self) -> str:
+        return f"PersistentVolumeClaims to be bound: {self.plan}"
+
+
+#: What a plugin's PreBind waits for; ``controllers/table`` has the controller of each.
+PreBindStep = CreateInstances | BindVolumes
+
+
+class PendingPlacement(Placement, frozen=True, kw_only=True):
+    """A placement whose Binding waits until every step is complete.
+
+    Meanwhile the pod is assumed: it holds what a placement holds. A step that fails takes the
+    placement back.
     """
 
-    new_instances: tuple[MigPlacement, ...] = ()
+    steps: tuple[PreBindStep, ...] = ()
+
+    @property
+    def new_instances(self) -> tuple[MigPlacement, ...]:
+        """The MIG instances that do not exist yet."""
+        found = (one.instances for one in self.steps if isinstance(one, CreateInstances))
+        return next(found, ())
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
-    """No node fits, with the reasons. ``node_name`` is the only possible node if a map names
-    one.
+    """No node fits, with the reasons.
+
+    ``node_name`` is the only possible node if a map names one. ``candidates`` are nodes where the
+    end of pods can help although the pod was rejected as a whole. ``nominated_node`` is the node
+    on which the pod waits for the end of others. ``unhelpful`` has the reasons per node why
+    preemption does not help there, if it was tried.
     """
 
     pod: Pod
     diagnosis: Diagnosis
     node_name: str = ""
+    candidates: tuple[str, ...] = ()
+    nominated_node: str = ""
+    unhelpful: Mapping[str, tuple[Reason, ...]] = {}
 
 
-Decision = Placement | PendingPlacement | Rejection
+class Preemption(Rejection, frozen=True, kw_only=True):
+    """No node will do, and one would without its ``victims``, the most important first.
+
+    ``violations`` of them are covered by a disruption budget that allows no more disruptions.
+    ``devices`` is what the pod would get.
+    """
+
+    victims: tuple[Pod, ...]
+    violations: int = 0
+    devices: Devices = Devices()
+
+
+Decision = Placement | PendingPlacement | Rejection | Preemption

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.framework.decision import PendingPlacement, Placement
+from scheduler.framework.decision import PendingPlacement, Placement, PreBindStep, Rejection
 from scheduler.framework.plugin import (
     FITS,
     Bound,
@@ -24,6 +24,8 @@ from scheduler.framework.plugin import (
     NodeKey,
     NormalizedScore,
     Plugin,
+    PostFilter,
+    PostFilterContext,
     PreBind,
     PreFilter,
     QueueingHint,
@@ -115,6 +117,19 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
                 named = answer
         return PreFiltered(named, bound) if named is not None or bound else EVERY_NODE
 
+    @cached_property
+    def has_post_filter(self) -> bool:
+        """Whether a plugin may have something to say about rejections."""
+        return bool(self._post_filters)
+
+    def post_filter(self, context: PostFilterContext) -> Rejection:
+        """The rejection, or what the first plugin makes of it that has something to say."""
+        for post_filter in self._post_filters:
+            answer = post_filter(context)
+            if answer is not None:
+                return answer
+        return context.rejection
+
     def soft_penalty(self, pod: Pod, node: Node) -> int:
         """The penalty of a node for the pod's soft preferences; negative for matching ones."""
         total = 0
@@ -122,12 +137,15 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
             total += penalty(pod, node)
         return total
 
-    def compares_nodes(self, view: View, pod: Pod) -> bool:
-        """Whether the pod's nodes have to be compared with each other."""
-        for compares in self._comparisons:  # noqa: SIM110 - once per decision; a generator costs more
-            if compares(view, pod, self):
-                return True
-        return False
+    def compared_labels(self, view: View, pod: Pod) -> frozenset[str]:
+        """The labels by whose values the pod's nodes have to be compared with each other; empty if
+        they have not.
+        """
+        found: frozenset[str] = frozenset()
+        for compares in self._comparisons:
+            if labels := compares(view, pod, self):
+                found |= labels
+        return found
 
     def normalized_scores(
         self, view: View, pod: Pod, nodes: Sequence[NodeInfo]
@@ -205,14 +223,17 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
 
     def pre_bind(self, context: ReserveContext, placement: Placement) -> Placement | Refuse:
         """The placement; a PendingPlacement if its Binding has to wait."""
+        steps: tuple[PreBindStep, ...] = ()
         for pre_bind in self._pre_binds:
-            awaited = pre_bind(context, placement)
-            if isinstance(awaited, Refuse):
-                return awaited
-            if awaited is not None:
-                same = {name: getattr(placement, name) for name in Placement.__struct_fields__}
-                return PendingPlacement(**same, new_instances=tuple(awaited))
-        return placement
+            step = pre_bind(context, placement)
+            if isinstance(step, Refuse):
+                return step
+            if step is not None:
+                steps += (step,)
+        if not steps:
+            return placement
+        same = {name: getattr(placement, name) for name in Placement.__struct_fields__}
+        return PendingPlacement(**same, steps=steps)
 
     def queueing_hint(self, view: View, pod: Pod) -> Reasons | None:
         """The first plugin's answer whether the pod is to be retried; None: the filters decide."""
@@ -249,6 +270,10 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _pre_filters(self) -> tuple[PreFilter, ...]:
         return tuple(one.pre_filter for one in self.plugins if one.pre_filter is not None)
+
+    @cached_property
+    def _post_filters(self) -> tuple[PostFilter, ...]:
+        return tuple(one.post_filter for one in self.plugins if one.post_filter is not None)
 
     @cached_property
     def _queueing_hints(self) -> tuple[QueueingHint, ...]:

@@ -7,6 +7,7 @@ Score      ``soft_penalty`` per node class, then ``node_key`` per node; smaller 
            ``normalized_scores`` of all feasible nodes instead of ``soft_penalty`` where a plugin
            ``compares_nodes``, and for pods that request no GPU. ``tie_break`` between nodes that
            are equal for a pod with GPUs.
+PostFilter ``post_filter``: after every node rejected the pod; may choose pods to preempt.
 Reserve    ``reserve``: the pod's devices on the chosen node; may still reject the pod.
 PreBind    ``pre_bind``: objects that the Binding waits for; may still reject the pod.
 ========== =================================================================================
@@ -24,11 +25,10 @@ from typing import Final, Protocol
 import msgspec
 
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import Placement
+from scheduler.framework.decision import Placement, PreBindStep, Rejection
 from scheduler.framework.pod_reads import PodRead
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
-from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
@@ -82,10 +82,14 @@ Bound = tuple[BoundFilter, ...]
 
 
 class Refuse(msgspec.Struct, frozen=True):
-    """No node fits, independently of the nodes; ``reason`` summarizes the reasons in ``behind``."""
+    """No node fits, independently of the nodes; ``reason`` summarizes the reasons in ``behind``.
+
+    ``candidates`` are nodes where the end of pods can help all the same.
+    """
 
     reason: Reason
     behind: Reasons = ()
+    candidates: tuple[str, ...] = ()
 
 
 class ChosenNode(msgspec.Struct, frozen=True):
@@ -138,7 +142,9 @@ class NormalizedScore(msgspec.Struct, frozen=True):
     is_preference: bool = True
 
 
-ComparesNodes = Callable[[View, Pod, Settings], bool]
+#: The node labels by whose values alone a plugin prefers nodes; empty if it prefers none.
+ComparesNodes = Callable[[View, Pod, Settings], frozenset[str]]
+NO_LABELS: Final[frozenset[str]] = frozenset()
 #: A score of nodes that are equal otherwise, more is better; None if they are equal in it too.
 TieBreak = Callable[[View, Pod], Callable[[NodeInfo], int] | None]
 NodeKey = Callable[[Pod, NodeInfo, Settings], tuple[float, ...]]
@@ -154,7 +160,40 @@ class ReserveContext(msgspec.Struct, frozen=True):
 
 
 Reserve = Callable[[ReserveContext, Placement], Placement | Refuse]
-PreBind = Callable[[ReserveContext, Placement], Sequence[MigPlacement] | Refuse | None]
+PreBind = Callable[[ReserveContext, Placement], PreBindStep | Refuse | None]
+
+
+class Trial(Protocol):
+    """One node with pods taken off, tried out; the cluster itself is not changed."""
+
+    def remove(self, uid: str) -> None:
+        """Take a pod off the node."""
+
+    def put_back(self, uid: str) -> None:
+        """Enter a pod again that was removed."""
+
+    def reasons(self) -> Reasons | None:
+        """Why the node does not take the pod now, by every filter; None: the budget is spent."""
+
+    def reserve(self) -> Placement | Refuse:
+        """What the pod would get on the node, which has no reason against it now."""
+
+
+class PostFilterContext(msgspec.Struct, frozen=True):
+    """A rejection, and what may be tried out. ``nominated_node`` is the node that the pod waits
+    for. ``work`` is PostFilter's own budget, of which ``trial`` spends.
+    """
+
+    view: View
+    settings: Settings
+    rejection: Rejection
+    nominated_node: str
+    trial: Callable[[str], Trial]
+    work: Budget
+
+
+#: The rejection with what PostFilter has to say, or the pods to preempt; None: nothing to say.
+PostFilter = Callable[[PostFilterContext], Rejection | None]
 
 
 class Plugin(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,6 +217,7 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     normalized_scores: tuple[NormalizedScore, ...] = ()
     node_key: NodeKey | None = None
     tie_break: TieBreak | None = None
+    post_filter: PostFilter | None = None
     reserve: Reserve | None = None
     pre_bind: PreBind | None = None
 

@@ -23,7 +23,11 @@ class PodRead(msgspec.Struct, frozen=True):
 
 REQUESTS: Final = PodRead(
     "requests",
-    lambda pod: (tuple(sorted(pod.requests.items())), tuple(sorted(pod.largest.items()))),
+    lambda pod: (
+        tuple(sorted(pod.requests.items())),
+        tuple(sorted(pod.largest.items())),
+        pod.score_extra,
+    ),
 )
 CONSTRAINTS: Final = PodRead(
     "node selector, node affinity and tolerations",
@@ -48,8 +52,15 @@ MAP: Final = PodRead(
 TERMS: Final = PodRead(
     "pod affinity, topology spread and the labels that terms select", lambda _: None
 )
+#: Compared by the queue (``state/queue/equivalence_group.key_of``): what nodes answer to a pod does
+#: not depend on it.
+PREEMPTION: Final = PodRead("priority and preemptionPolicy", lambda _: None)
+
+#: Compared where pods wait together (``state/queue/equivalence_group``): only bound filters read
+#: volumes, and what those say is not remembered.
+VOLUMES: Final = PodRead("claims and disks", lambda _: None)
 
 #: What ``Pod.kind`` holds already; MAP is in no kind, because a mapped pod is a class of its own.
 IN_EQUIVALENCE_CLASS: Final = frozenset(
-    (TERMS, REQUESTS, CONSTRAINTS, HOST_PORTS, READABLE, DEVICES_READ, MAP)
+    (TERMS, PREEMPTION, VOLUMES, REQUESTS, CONSTRAINTS, HOST_PORTS, READABLE, DEVICES_READ, MAP)
 )

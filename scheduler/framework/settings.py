@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from scheduler.model.limits import DECISION_STEPS_MAX
@@ -17,6 +19,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     configuration's. With ``default_spread`` kube-scheduler's system default constraints count for
     pods without GPUs. With ``compare_numbers`` the toleration operators Lt and Gt are supported.
     ``decision_steps_max`` is the step limit of one decision or admission (``framework/budget``).
+    ``preemption`` selects the pods that may be preempted: none, the scheduler's own, or those of
+    every scheduler.
     """
 
     scheduler_name: str = "gpu-scheduler"
@@ -29,6 +33,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     compare_numbers: bool = False
     default_spread: bool = False
     decision_steps_max: int = DECISION_STEPS_MAX
+    preemption: Literal["off", "own", "all"] = "off"
 
     @property
     def spreads(self) -> bool:

@@ -10,10 +10,12 @@ from typing import Protocol
 from scheduler.model.node import Namespace
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.nodes import Nodes
+from scheduler.state.cache.preemptions import Preemptions
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.topology.reader import TopologyReader
+from scheduler.state.volumes.store import VolumeStore
 
 
 class View(Protocol):
@@ -42,8 +44,16 @@ class View(Protocol):
         """
 
     @property
+    def preemptions(self) -> Preemptions:
+        """Disruption budgets, and what preemptors did."""
+
+    @property
     def topology(self) -> TopologyReader:
         """Placed pods per value of a node label, with what is tried out."""
+
+    @property
+    def volumes(self) -> VolumeStore:
+        """Claims, volumes and what CSI drivers say of nodes."""
 
     def at(self, name: str) -> NodeInfo | None:
         """The NodeInfo of one existing node."""

@@ -72,6 +72,14 @@ class RecordWaiting(msgspec.Struct, frozen=True):
     node_name: str
 
 
+class RecordPreempted(msgspec.Struct, frozen=True):
+    """Write the event of a pod that was preempted by another one."""
+
+    pod: Pod
+    preemptor: Pod
+    node_name: str
+
+
 class DropCondition(msgspec.Struct, frozen=True):
     """Do not send the pod's queued condition: the pod is placed."""
 
@@ -97,6 +105,15 @@ class RecreatePod(msgspec.Struct, frozen=True):
     attempt: int
 
 
+class PreemptPods(msgspec.Struct, frozen=True):
+    """Delete pods, so that a pod of higher priority finds room on their node; the answers are an
+    event."""
+
+    preemptor: Pod
+    node_name: str
+    victims: tuple[Pod, ...]
+
+
 class RequestPartitions(msgspec.Struct, frozen=True):
     """Write which MIG instances must exist on a node."""
 
@@ -111,10 +128,54 @@ class SetMigConfig(msgspec.Struct, frozen=True):
     config: str
 
 
-class StartBinding(msgspec.Struct, frozen=True):
-    """Send the Binding of an assumed pod."""
+class GiveVolume(msgspec.Struct, frozen=True):
+    """Give a PersistentVolume to a claim, both in the version that was decided on.
+
+    ``is_ours`` marks that a controller bound it, and not its author.
+    """
+
+    volume: str
+    version: str
+    namespace: str
+    claim: str
+    claim_uid: str
+    claim_version: str
+    is_ours: bool
+
+    @property
+    def key(self) -> str:
+        """The object that is written."""
+        return self.volume
+
+
+class SelectNode(msgspec.Struct, frozen=True):
+    """Tell the provisioner of a claim on which node the claim's volume is needed."""
+
+    namespace: str
+    claim: str
+    claim_uid: str
+    version: str
+    node_name: str
+
+    @property
+    def key(self) -> str:
+        """The object that is written."""
+        return f"{self.namespace}/{self.claim}"
+
+
+class WriteVolumes(msgspec.Struct, frozen=True):
+    """Write what binds a pod's claims; the answer has the same uid and ``attempt``."""
 
     uid: str
+    attempt: int
+    changes: tuple[GiveVolume | SelectNode, ...]
+
+
+class CompleteStep(msgspec.Struct, frozen=True):
+    """A step before the Binding of an assumed pod is complete; after the last one it is sent."""
+
+    uid: str
+    step: str
 
 
 class DropPlacement(msgspec.Struct, frozen=True):
@@ -130,6 +191,7 @@ RecorderAction = (
     | RecordScheduled
     | RecordUnscheduled
     | RecordWaiting
+    | RecordPreempted
     | DropCondition
     | ForgetPod
 )
@@ -137,9 +199,11 @@ Action = (
     RecorderAction
     | LookUpPod
     | RecreatePod
+    | PreemptPods
     | RequestPartitions
     | SetMigConfig
-    | StartBinding
+    | WriteVolumes
+    | CompleteStep
     | DropPlacement
     | MigrationAction
 )

@@ -17,6 +17,9 @@ Amounts = dict[str, int]
 #: Resources that ``spec.resources`` (KEP-2837) may set for the whole pod.
 POD_LEVEL = ("cpu", "memory")
 HUGEPAGES = "hugepages-"
+#: What a container without a request counts in scores (``pkg/scheduler/util/pod_resources.go``).
+SCORED_DEFAULTS = {"cpu": 100, "memory": 200 * 2**20}
+NO_SCORE_EXTRA = (0, 0)
 #: Resources that can change while the pod runs.
 RESIZABLE = ("cpu", "memory")
 
@@ -93,3 +96,39 @@ def effective(
             result[resource] = value
     add(result, overhead or {})
     return result
+
+
+def score_extra(
+    regular: Sequence[Mapping[str, int]],
+    init: Sequence[tuple[Mapping[str, int], bool]],
+    pod_level: Mapping[str, int],
+    *,
+    is_placed: bool,
+) -> tuple[int, int]:
+    """What kube-scheduler's LeastAllocated adds to the effective requests of cpu and memory.
+
+    A container without a request counts with ``SCORED_DEFAULTS``. The pod-level requests of the pod
+    that is scheduled do not count (``noderesources/resource_allocation.go``); those of placed pods
+    do, and then only what no container requests is added (``pkg/scheduler/framework/types.go``).
+    """
+    if not init and not pod_level:  # an ordinary pod
+        lacking_cpu = sum("cpu" not in requests for requests in regular)
+        lacking_memory = sum("memory" not in requests for requests in regular)
+        if not lacking_cpu and not lacking_memory:
+            return NO_SCORE_EXTRA
+        return lacking_cpu * SCORED_DEFAULTS["cpu"], lacking_memory * SCORED_DEFAULTS["memory"]
+    containers = (*regular, *(requests for requests, _ in init))
+    is_complete = all(SCORED_DEFAULTS.keys() <= requests.keys() for requests in containers)
+    if is_complete and (is_placed or not pod_level):
+        return NO_SCORE_EXTRA
+    found = effective(regular, init, pod_level)
+    defaults = SCORED_DEFAULTS
+    if is_placed and any(resource in pod_level for resource in POD_LEVEL):
+        defaults = {r: value for r, value in defaults.items() if r not in found}
+    scored = effective(
+        [{**defaults, **requests} for requests in regular],
+        [({**defaults, **requests}, is_sidecar) for requests, is_sidecar in init],
+        pod_level if is_placed else None,
+    )
+    cpu, memory = (scored.get(r, 0) - found.get(r, 0) for r in SCORED_DEFAULTS)
+    return cpu, memory

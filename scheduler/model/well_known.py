@@ -115,6 +115,17 @@ KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
 #: The stored annotations of a pod, besides those with our prefix.
 POD_ANNOTATIONS: Final = (MAP, FALLBACK, ORIGINAL, LWS_SIZE, DEFAULT_CONTAINER)
 
+# --- storage: annotations of claims and volumes, and node labels that volumes read ------------
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+#: In objects of clusters from before ``storageClassName``; it has precedence.
+BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"  # on CSINodes
+REGION: Final = "topology.kubernetes.io/region"
+BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+
 # --- resources ----------------------------------------------------------------------------
 GPU: Final = VENDOR + "gpu"
 MIG_PREFIX: Final = VENDOR + "mig-"
@@ -140,6 +151,10 @@ _AMOUNTS: Final = frozenset(
     ("core", "cores", "gpucores", "gpumem", "mem", "memory", "percentage", "priority")
 )
 _LETTERS: Final = re.compile("[a-z]+")
+
+# --- preemption ---------------------------------------------------------------------------
+DISRUPTION_TARGET: Final = "DisruptionTarget"  # a condition of pods
+PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"  # its reason on a victim
 
 
 def is_protected(key: str) -> bool:
@@ -190,7 +205,7 @@ def mig_profile(resource: str) -> str:
     >>> mig_profile("nvidia.com/gpu.shared")
     'gpu.shared'
     """
-    return resource.removeprefix(MIG_PREFIX if is_mig(resource) else VENDOR)
+    return resource.removeprefix(MIG_PREFIX).removeprefix(VENDOR)
 
 
 def mig_resource(profile: str) -> str:

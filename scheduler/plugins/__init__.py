@@ -36,6 +36,13 @@ from scheduler.plugins import (
 from scheduler.plugins.dynamic_mig import plugin as dynamic_mig
 from scheduler.plugins.gpu import devices as gpu_devices
 from scheduler.plugins.gpu import gpu_map
+from scheduler.plugins.preemption import plugin as preemption
+from scheduler.plugins.volumes import (
+    node_volume_limits,
+    volume_binding,
+    volume_restrictions,
+    volume_zone,
+)
 
 PLUGINS: Final[tuple[Plugin, ...]] = (
     pod_supported.PLUGIN,
@@ -49,6 +56,10 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
     mig_state.PLUGIN,
     dynamic_mig.PLUGIN,
     node_resources_fit.PLUGIN,
+    volume_restrictions.PLUGIN,
+    node_volume_limits.PLUGIN,
+    volume_binding.PLUGIN,
+    volume_zone.PLUGIN,
     pod_topology_spread.PLUGIN,
     inter_pod_affinity.PLUGIN,
     node_declared_features.PLUGIN,
@@ -56,6 +67,7 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
     gpu_map.PLUGIN,
     node_avoidance.PLUGIN,
     image_locality.PLUGIN,
+    preemption.PLUGIN,
 )
 
 

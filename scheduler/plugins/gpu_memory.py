@@ -86,6 +86,8 @@ def check_label(pod: Pod, node_info: NodeInfo) -> Reasons:
 
 def check_share(pod: Pod, node_info: NodeInfo) -> Reasons:
     """Reject a node on which a share of a device has less memory than the pod requests."""
+    if not pod.gpu_memory:
+        return FITS
     node = node_info.node
     assert node is not None
     for resource, amount in pod.gpu_memory.items():

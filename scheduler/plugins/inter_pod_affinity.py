@@ -12,6 +12,7 @@ from typing import Final
 from scheduler.framework import pod_reads
 from scheduler.framework.plugin import (
     FITS,
+    NO_LABELS,
     SCORE_MAX,
     BoundFilter,
     NormalizedScore,
@@ -129,12 +130,12 @@ def _has_pods(domains: _Domains, labels: dict[str, str]) -> bool:
     return False
 
 
-def compares_nodes(view: View, pod: Pod, _settings: Settings) -> bool:
-    """Whether a preferred term of the pod, or a term of a placed pod about it, weighs."""
-    if pod.affinity.preferred:
-        return True
-    topology = view.topology
-    return not topology.is_bare and bool(topology.weighted_terms(pod))
+def compares_nodes(view: View, pod: Pod, _settings: Settings) -> frozenset[str]:
+    """The topology keys of the pod's preferred terms, and of placed pods' terms about it."""
+    terms = [one.term for one in pod.affinity.preferred]
+    if not view.topology.is_bare:
+        terms += [one.term for one, _ in view.topology.weighted_terms(pod)]
+    return frozenset([one.topology_key for one in terms]) if terms else NO_LABELS
 
 
 def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], _settings: Settings) -> list[int]:

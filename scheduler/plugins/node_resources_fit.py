@@ -92,11 +92,11 @@ def _is_dra(node_info: NodeInfo, resource: str) -> bool:
     kube-scheduler then allocates them also to a pod that requests ``nvidia.com/gpu``, by the
     ``extendedResourceName`` of a DeviceClass (KEP-5004).
     """
-    if not well_known.is_gpu_device(resource):
-        return False
     node = node_info.node
     assert node is not None
-    return not node.advertises_gpus and (node_info.claims > 0 or node.has_plugin)
+    if node.advertises_gpus or not well_known.is_gpu_device(resource):
+        return False
+    return node_info.claims > 0 or node.has_plugin
 
 
 @lru_cache(maxsize=16384)
@@ -119,17 +119,17 @@ def leftover(pod: Pod, node_info: NodeInfo) -> tuple[int, int, int]:
     assert node is not None
     wanted = others = 0
     requested = pod.gpu_requests
-    cpu = node_info.free(well_known.CPU) - pod.requests.get(well_known.CPU, 0)
+    free = node_info.left
+    cpu = free.get(well_known.CPU, 0) - pod.requests.get(well_known.CPU, 0)
     if node_info.is_dynamic and requested and node_info.gpus is not None:
         # With dynamic MIG the number of instances is not fixed: the leftover is counted in memory
         # slices.
         return (node_info.gpus.free_slices, 0, cpu)
     for resource in node.devices:
-        left = node_info.free(resource) - requested.get(resource, 0)
         if resource in requested:
-            wanted += left
+            wanted += free.get(resource, 0) - requested[resource]
         else:
-            others += left
+            others += free.get(resource, 0)
     return (wanted, others, cpu)
 
 
@@ -145,14 +145,19 @@ def best_fit(pod: Pod, node_info: NodeInfo, settings: Settings) -> tuple[int, in
 def least_allocated(
     _view: View, pod: Pod, nodes: Sequence[NodeInfo], _settings: Settings
 ) -> list[int]:
-    """The share of cpu and memory that is left with the pod (kube-scheduler: LeastAllocated)."""
+    """The share of cpu and memory that is left with the pod (kube-scheduler: LeastAllocated).
+
+    A container without a request counts with 100m cpu or 200 MiB.
+    """
     return [_mean_left(pod, node_info) for node_info in nodes]
 
 
 def _mean_left(pod: Pod, node_info: NodeInfo) -> int:
+    added = [sum(both) for both in zip(pod.score_extra, node_info.score_extra, strict=True)]
+    more = dict(zip(SCORED, added, strict=True))
     shares = [
-        0 if wanted > allocatable else (allocatable - wanted) * SCORE_MAX // allocatable
-        for wanted, _, allocatable in _amounts(pod, node_info)
+        max(0, allocatable - wanted - more[resource]) * SCORE_MAX // allocatable
+        for resource, wanted, _, allocatable in _amounts(pod, node_info)
     ]
     return sum(shares) // len(shares) if shares else 0
 
@@ -168,8 +173,8 @@ def balanced_allocation(
     scores = []
     for node_info in nodes:
         amounts = _amounts(pod, node_info)
-        better = _evenness([(wanted, of) for wanted, _, of in amounts])
-        better -= _evenness([(used, of) for _, used, of in amounts])
+        better = _evenness([(wanted, of) for _, wanted, _, of in amounts])
+        better -= _evenness([(used, of) for _, _, used, of in amounts])
         scores.append(half + (half + better) // 2)
     return scores
 
@@ -180,15 +185,15 @@ def _evenness(amounts: list[tuple[int, int]]) -> int:
     return int((1 - deviation) * SCORE_MAX)
 
 
-def _amounts(pod: Pod, node_info: NodeInfo) -> list[tuple[int, int, int]]:
-    """Of cpu and memory: requested with the pod, requested now, allocatable."""
+def _amounts(pod: Pod, node_info: NodeInfo) -> list[tuple[str, int, int, int]]:
+    """Of cpu and memory: its name, requested with the pod, requested now, allocatable."""
     assert node_info.node is not None
     found = []
     for resource in SCORED:
         allocatable = node_info.node.allocatable.get(resource, 0)
         if allocatable:
             used = node_info.used.get(resource, 0)
-            found.append((used + pod.requests.get(resource, 0), used, allocatable))
+            found.append((resource, used + pod.requests.get(resource, 0), used, allocatable))
     return found
 
 

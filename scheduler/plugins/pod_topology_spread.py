@@ -15,6 +15,7 @@ import msgspec
 from scheduler.framework import pod_reads
 from scheduler.framework.plugin import (
     FITS,
+    NO_LABELS,
     SCORE_MAX,
     BoundFilter,
     NormalizedScore,
@@ -121,11 +122,12 @@ def _check(bounds: list[_Bound]) -> Callable[[NodeInfo], Reasons]:
     return check
 
 
-def compares_nodes(_view: View, pod: Pod, settings: Settings) -> bool:
-    """Whether the pod has a soft constraint, its own or a default one."""
-    if pod.spread:
-        return any(not one.is_hard for one in pod.spread)
-    return settings.default_spread and bool(_defaults(pod, settings))
+def compares_nodes(_view: View, pod: Pod, settings: Settings) -> frozenset[str]:
+    """The topology keys of the pod's soft constraints, its own and the default ones."""
+    if not (pod.spread or settings.default_spread):
+        return NO_LABELS
+    soft = (*(one for one in pod.spread if not one.is_hard), *_defaults(pod, settings))
+    return frozenset(one.topology_key for one in soft)
 
 
 def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Settings) -> list[int]:

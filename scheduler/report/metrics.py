@@ -79,6 +79,15 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "MIG partition requests, one per pod, by result: ready, failed or timeout.",
         ("result",),
     ),
+    "gpu_scheduler_preemption_victims": (
+        "Pods that were preempted for a pod of higher priority, by result: deleted, gone, refused,"
+        " unreachable, unsent, or dropped where the pod was not bound yet.",
+        ("result",),
+    ),
+    "gpu_scheduler_volume_bindings": (
+        "Placements that waited for claims, by result: bound, refused, undone, gone or timeout.",
+        ("result",),
+    ),
     "gpu_scheduler_forwarded_admission_queries": (
         "Admission queries forwarded to the leader, by result: answered, unanswered or no_leader.",
         ("result",),
@@ -144,6 +153,8 @@ class Metrics:
         self.replaced = self._counter("gpu_scheduler_recreated_pods")
         self.moves = self._counter("gpu_scheduler_migrations")
         self.mig_partitions = self._counter("gpu_scheduler_mig_partitions")
+        self.victims = self._counter("gpu_scheduler_preemption_victims")
+        self.volume_bindings = self._counter("gpu_scheduler_volume_bindings")
         self.forwarded = self._counter("gpu_scheduler_forwarded_admission_queries")
         self.pending = self._gauge("gpu_scheduler_pending_pods")
         self.cache_size = self._gauge("gpu_scheduler_cache_size")

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from scheduler.framework.decision import PendingPlacement, Placement
+from scheduler.framework.decision import PendingPlacement, Placement, Rejection
 from scheduler.framework.reason_codes import INTERNAL
 from scheduler.model.actions import (
     RecordPodEvent,
@@ -17,7 +17,6 @@ from scheduler.model.actions import (
 from scheduler.model.gpu.device import format_devices
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.condition_reason import ConditionReason
-from scheduler.model.reasons.reason import Diagnosis
 from scheduler.report.decisions.journal import Record
 from scheduler.report.metrics import Metrics
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
@@ -50,23 +49,26 @@ def bound(
     return (RecordScheduled(pod, placement.node_name, decision_id), *notes)
 
 
-def waits_for_instances(placement: PendingPlacement) -> RecordWaiting:
-    """The condition of a pod whose MIG instances are being created."""
+def waits(placement: PendingPlacement) -> RecordWaiting:
+    """The condition of a pod whose Binding waits for MIG instances or volumes on its node."""
     node_name = placement.node_name
-    text = f"waits for MIG instances that are being created on node {node_name}"
-    return RecordWaiting(placement.pod, text, node_name)
+    steps = " and for ".join(map(str, placement.steps))
+    return RecordWaiting(placement.pod, f"waits for {steps} on node {node_name}", node_name)
 
 
 def unscheduled(
-    metrics: Metrics, pod: Pod, record: Record, diagnosis: Diagnosis, awaited: str = ""
+    metrics: Metrics, pod: Pod, record: Record, rejection: Rejection, awaited: str = ""
 ) -> RecordUnscheduled:
     """Log and count why a pod is pending; returns its event and condition.
 
-    ``awaited`` is the node with future capacity for the pod, if there is one.
+    ``awaited`` is the node with future capacity for the pod by a migration or by MIG instances, if
+    there is one.
     """
+    diagnosis = rejection.diagnosis
     codes = diagnosis.codes()
     reason = diagnosis.condition_reason(is_mapped=pod.map_text is not None)
     waits_for = awaited if reason is ConditionReason.UNSCHEDULABLE else ""
+    waits_for = rejection.nominated_node or waits_for
     if waits_for:
         reason = ConditionReason.WAITING_FOR_CAPACITY
     result = "error" if INTERNAL in codes else "unschedulable"

@@ -14,10 +14,12 @@ import msgspec
 from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.model.crd.migration import Migration
 from scheduler.model.crd.migration_blockers import OwnerFacts
+from scheduler.model.disruption_budget import DisruptionBudget
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.model.reasons.reason import RequeueCause
+from scheduler.model.volumes.storage import StorageObject
 from scheduler.state.breakers.rejection_events import DeletedPodEvent as DeletedPodEvent
 from scheduler.state.breakers.rejection_events import PastRejection as PastRejection
 from scheduler.state.breakers.rejection_events import PastRejectionsRead as PastRejectionsRead
@@ -194,6 +196,51 @@ class PartitionsWriteFailed(msgspec.Struct, frozen=True):
     message: str
 
 
+class BudgetUpdated(msgspec.Struct, frozen=True):
+    """A PodDisruptionBudget was added or changed."""
+
+    budget: DisruptionBudget
+
+
+class BudgetDeleted(msgspec.Struct, frozen=True):
+    """A PodDisruptionBudget was deleted."""
+
+    namespace: str
+    name: str
+
+
+class BudgetsReplaced(msgspec.Struct, frozen=True):
+    """All PodDisruptionBudgets that exist."""
+
+    budgets: tuple[DisruptionBudget, ...]
+
+
+class VictimOutcome(enum.Enum):
+    """How the preemption of one pod ended; the text is the label of the metric."""
+
+    DELETED = "deleted"
+    GONE = "gone"  # the pod does not exist any more
+    REFUSED = "refused"  # the API server refuses the condition or the deletion
+    UNREACHABLE = "unreachable"
+    UNSENT = "unsent"  # this process stopped leading before
+
+
+class VictimResult(msgspec.Struct, frozen=True):
+    """The result for one victim; ``message`` is the API server's."""
+
+    pod: Pod
+    outcome: VictimOutcome
+    message: str = ""
+
+
+class PreemptionEnded(msgspec.Struct, frozen=True):
+    """The API server has answered about every victim of a preemptor."""
+
+    preemptor: Pod
+    node_name: str
+    results: tuple[VictimResult, ...]
+
+
 class PodRecreated(msgspec.Struct, frozen=True):
     """The result of deleting a pod for its controller to create it again (``RecreatePod``)."""
 
@@ -201,6 +248,45 @@ class PodRecreated(msgspec.Struct, frozen=True):
     attempt: int
     result: str
 
+
+BudgetEvent = BudgetUpdated | BudgetDeleted | BudgetsReplaced
+
+
+class StorageUpdated(msgspec.Struct, frozen=True):
+    """A claim, a volume, a storage class or an object of a CSI driver was added or changed."""
+
+    item: StorageObject
+
+
+class StorageDeleted(msgspec.Struct, frozen=True):
+    """Such an object was deleted."""
+
+    kind: type[StorageObject]
+    key: str
+
+
+class StorageReplaced(msgspec.Struct, frozen=True):
+    """All objects of one such kind that exist."""
+
+    kind: type[StorageObject]
+    items: tuple[StorageObject, ...]
+
+
+class VolumesWritten(msgspec.Struct, frozen=True):
+    """The result of writing what binds a pod's claims: ``written`` has the version of each object.
+
+    ``attempt`` is the number of the request; ``problem`` is empty where all was written;
+    ``is_unsent`` where we stopped leading before that.
+    """
+
+    uid: str
+    attempt: int
+    written: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
+    is_unsent: bool = False
+
+
+StorageEvent = StorageUpdated | StorageDeleted | StorageReplaced
 
 PartitionEvent = PartitionsUpdated | PartitionsDeleted | PartitionsReplaced | PartitionsWriteFailed
 
@@ -229,8 +315,12 @@ Event = (
     | PodRejected
     | PastRejectionsRead
     | PodRecreated
+    | PreemptionEnded
+    | BudgetEvent
     | MigrationEvent
     | PartitionEvent
+    | StorageEvent
+    | VolumesWritten
 )
 
 #: The types of all events.

@@ -10,6 +10,7 @@ from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.equivalence_group import Concerns, ConditionAtNode
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.volumes.store import VolumeStore
 
 
 def fold(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
@@ -84,6 +85,10 @@ def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
 def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
     if isinstance(event, ev.PartitionEvent):
         return _fold_partitions(cluster, event)
+    if isinstance(event, ev.BudgetEvent):
+        return _fold_budgets(cluster, event)
+    if isinstance(event, ev.StorageEvent):
+        return _fold_storage(cluster.volumes, event)
     match event:
         case ev.QuotaUpdated(quota):
             cluster.quotas.upsert(quota)
@@ -91,12 +96,40 @@ def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
         case ev.QuotasReplaced(quotas):
             cluster.quotas.replace(quotas)
             return []
-    # Not part of the cluster state: breakers, migrations and pod recreation handle these.
+    # Not part of the cluster state: breakers, migrations and other controllers handle these.
     if isinstance(
-        event, ev.PodRejected | ev.PastRejectionsRead | ev.MigrationEvent | ev.PodRecreated
+        event,
+        ev.PodRejected
+        | ev.PastRejectionsRead
+        | ev.MigrationEvent
+        | ev.PodRecreated
+        | ev.PreemptionEnded
+        | ev.VolumesWritten,
     ):
         return []
     raise AssertionError(f"no handler for {event!r}")
+
+
+def _fold_budgets(cluster: Cluster, event: ev.BudgetEvent) -> list[ev.Change]:
+    """As in kube-scheduler, a budget that allows more wakes no pod."""
+    match event:
+        case ev.BudgetUpdated(budget):
+            cluster.preemptions.upsert_budget(budget)
+        case ev.BudgetDeleted(namespace, name):
+            cluster.preemptions.delete_budget(namespace, name)
+        case ev.BudgetsReplaced(budgets):
+            cluster.preemptions.replace_budgets(budgets)
+    return []
+
+
+def _fold_storage(volumes: VolumeStore, event: ev.StorageEvent) -> list[ev.Change]:
+    match event:
+        case ev.StorageUpdated(item):
+            return volumes.upsert(item)
+        case ev.StorageDeleted(kind, key):
+            return volumes.delete(kind, key)
+        case ev.StorageReplaced(kind, items):
+            return volumes.replace(kind, items)
 
 
 def _fold_partitions(cluster: Cluster, event: ev.PartitionEvent) -> list[ev.Change]:

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.model import well_known
+from scheduler.model import resources, well_known
 from scheduler.model.crd.mig_partition import MigInstance
 from scheduler.model.gpu.device import Devices, MigPlacement, parse_devices
 from scheduler.model.node import Node
@@ -82,6 +82,7 @@ def has_same_allocation(before: Pod, after: Pod) -> bool:
     """Whether the allocation of a placed pod is unchanged, as far as the pod itself shows."""
     return (
         before.requests == after.requests
+        and before.score_extra == after.score_extra
         and before.annotations == after.annotations
         and before.labels == after.labels
         and before.owner == after.owner
@@ -125,21 +126,25 @@ class NodeInfo:
     """The mutable state of one node; ``node`` is None while only its pods are known."""
 
     __slots__ = (
-        *("_instances", "_gpus", "_left", "_node", "_usage", "avoided"),
+        *("_instances", "_gpus", "_left", "_usage", "avoided"),
         *(
             "claims",
             "is_dynamic",
             "is_settled",
+            "node",
             "pods",
             "ports",
             "gpus_in_backoff",
             "unread",
+            "score_extra",
             "used",
         ),
+        "with_volumes",
     )
 
     def __init__(self, node: Node | None) -> None:
-        self._node = node
+        #: The node as last seen, or None; changed by ``set_node`` only.
+        self.node = node
         #: Whether this is a dynamic MIG node; cached because it is read very often.
         self.is_dynamic = node is not None and node.dynamic_mig is not None
         self._usage: DeviceUsage | None = None
@@ -148,7 +153,11 @@ class NodeInfo:
         self._instances: tuple[MigInstance, ...] = ()
         self.pods: dict[str, tuple[Pod, PodAllocation]] = {}
         self.used: dict[str, int] = {}
+        #: The sums of what scores add to the requests of its pods: cpu and memory.
+        self.score_extra = resources.NO_SCORE_EXTRA
         self.ports: dict[HostPort, int] = {}
+        #: The pods that mount claims or disks.
+        self.with_volumes: dict[str, Pod] = {}
         #: Number of pods with undecodable requests: their allocation is unknown.
         self.unread = 0
         #: Number of pods with devices from resource claims: these devices are unknown.
@@ -160,14 +169,9 @@ class NodeInfo:
         #: GPUs in backoff: no MIG instance is requested on them.
         self.gpus_in_backoff: frozenset[int] = frozenset()
 
-    @property
-    def node(self) -> Node | None:
-        """The node as last seen, or None."""
-        return self._node
-
-    @node.setter
-    def node(self, node: Node | None) -> None:
-        self._node = node
+    def set_node(self, node: Node | None) -> None:
+        """Set the node's newest state; None after its deletion."""
+        self.node = node
         self.is_dynamic = node is not None and node.dynamic_mig is not None
         self._invalidate()
 
@@ -193,20 +197,22 @@ class NodeInfo:
     def gpus(self) -> dynamic_gpus.DynamicGpus | None:
         """The dynamic MIG GPUs, recomputed only after a change; else None."""
         if self.is_dynamic and self._gpus is None:
-            assert self._node is not None
-            assert self._node.dynamic_mig is not None
-            pods, unusable = self.pods.values(), self.gpus_in_backoff | self._node.failed_gpus
-            self._gpus = dynamic_gpus.count(self._node.dynamic_mig, pods, self._instances, unusable)
+            assert self.node is not None
+            assert self.node.dynamic_mig is not None
+            pods, unusable = self.pods.values(), self.gpus_in_backoff | self.node.failed_gpus
+            self._gpus = dynamic_gpus.count(self.node.dynamic_mig, pods, self._instances, unusable)
         return self._gpus
 
     def copy(self) -> NodeInfo:
         """An independent copy, for hypothetical placements."""
-        twin = NodeInfo(self._node)
+        twin = NodeInfo(self.node)
         twin._usage = self._usage
         twin._instances, twin.gpus_in_backoff = self._instances, self.gpus_in_backoff
         twin.pods = dict(self.pods)
         twin.used = dict(self.used)
+        twin.score_extra = self.score_extra
         twin.ports = dict(self.ports)
+        twin.with_volumes = dict(self.with_volumes)
         twin.avoided, twin.unread, twin.claims = self.avoided, self.unread, self.claims
         twin.is_settled = self.is_settled
         return twin
@@ -219,10 +225,18 @@ class NodeInfo:
         self.pods[pod.uid] = (pod, allocation)
         self.unread += bool(pod.unread.requests)
         self.claims += pod.has_claims
+        if pod.volumes:
+            self.with_volumes[pod.uid] = pod
         for resource, value in pod.requests.items():
             self.used[resource] = self.used.get(resource, 0) + value
+        self._add_score_extra(pod, 1)
         for port in pod.host_ports:
             self.ports[port] = self.ports.get(port, 0) + 1
+
+    def pod(self, uid: str) -> Pod | None:
+        """A pod as it was entered, or None when it is not here."""
+        entry = self.pods.get(uid)
+        return entry[0] if entry is not None else None
 
     def renew(self, pod: Pod) -> None:
         """Store the newest state of a pod whose allocation is unchanged."""
@@ -237,13 +251,20 @@ class NodeInfo:
         pod = entry[0]
         self.unread -= bool(pod.unread.requests)
         self.claims -= pod.has_claims
+        self.with_volumes.pop(uid, None)
         for resource, value in pod.requests.items():
             self.used[resource] -= value
+        self._add_score_extra(pod, -1)
         for port in pod.host_ports:
             self.ports[port] -= 1
             if self.ports[port] == 0:
                 del self.ports[port]
         return pod
+
+    def _add_score_extra(self, pod: Pod, sign: int) -> None:
+        if pod.score_extra != resources.NO_SCORE_EXTRA:
+            (cpu, memory), (more_cpu, more_memory) = self.score_extra, pod.score_extra
+            self.score_extra = cpu + sign * more_cpu, memory + sign * more_memory
 
     @property
     def usage(self) -> DeviceUsage:
@@ -264,7 +285,7 @@ class NodeInfo:
         return self._left
 
     def _compute_left(self) -> dict[str, int]:
-        node = self._node
+        node = self.node
         if node is None:
             return {}
         left = dict(node.allocatable)
@@ -283,13 +304,13 @@ class NodeInfo:
     @property
     def free_devices(self) -> int:
         """How many GPUs and MIG instances of any kind are left."""
-        if self._node is None:
+        if self.node is None:
             return 0
-        return sum(self.free(resource) for resource in self._node.devices)
+        return sum(self.free(resource) for resource in self.node.devices)
 
     def free_indexes(self) -> tuple[int, ...]:
         """Free indexes, ascending; empty if the node has no known GPU count."""
-        there = self._node.indexes if self._node else ()
+        there = self.node.indexes if self.node else ()
         return tuple(number for number in there if number not in self.usage.holders)
 
 
@@ -300,16 +321,19 @@ def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
     unknown = past_unknown = 0
     mapped_past = plugin = slices = False
     for pod, allocation in entries:
-        for number in allocation.numbers:
-            holders.setdefault(number, []).append(allocation)
-        (by_request if allocation.has_request else past_request).update(allocation.numbers)
-        unknown += allocation.unknown
-        past_unknown += 0 if allocation.has_request else allocation.unknown
+        if allocation.numbers:
+            for number in allocation.numbers:
+                holders.setdefault(number, []).append(allocation)
+            (by_request if allocation.has_request else past_request).update(allocation.numbers)
+        if allocation.unknown:
+            unknown += allocation.unknown
+            past_unknown += 0 if allocation.has_request else allocation.unknown
+        if pod.gpu_requests:
+            plugin = True
+            slices = slices or any(map(well_known.is_mig, pod.gpu_requests))
         # Not by the map alone: its author may remove it from a running pod.
-        holds = allocation.is_mapped or allocation.numbers or allocation.unknown
-        mapped_past = mapped_past or (bool(holds) and not pod.gpu_requests)
-        plugin = plugin or bool(pod.gpu_requests)
-        slices = slices or any(well_known.is_mig(resource) for resource in pod.gpu_requests)
+        elif allocation.is_mapped or allocation.numbers or allocation.unknown:
+            mapped_past = True
     past_plugin = len(past_request - by_request) + past_unknown
     return DeviceUsage(holders, unknown, past_plugin, mapped_past, plugin, slices)
 

@@ -14,10 +14,13 @@ import msgspec
 
 from scheduler.model.admission import ResourceRewrite
 from scheduler.model.crd.mig_partition import NodePartitions
+from scheduler.model.disruption_budget import DisruptionBudget
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
+from scheduler.model.volumes.storage import StorageObject
+from scheduler.model.volumes.volume_plan import VolumePlan
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
 from scheduler.state.reservations import Reservations
@@ -32,6 +35,7 @@ class Assumed(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str
     devices: Devices
     index: int | None = None
+    volumes: VolumePlan | None = None
 
 
 class Queued(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +84,10 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The state at one instant. ``generation`` counts the folded changes; ``held`` is the capacity
     that open migrations hold for their replacements, as nominated pods.
 
-    ``settled`` are new nodes that do not wait for their MIG layout any more.
+    ``settled`` are new nodes that do not wait for their MIG layout any more. ``preempting`` are
+    preemptors whose victims are being deleted. ``exhausted`` are those that may not preempt more
+    for now. ``withdrawn`` are pods that do not wait any more for the node in their status.
+    ``expected`` are the GPUs that nominated pods wait for.
     """
 
     scheduler_name: str
@@ -101,6 +108,12 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     gpus_in_backoff: tuple[GpusInBackoff, ...] = msgspec.field(default=(), name="resting")
     quotas: tuple[Quota, ...] = ()
     settled: tuple[str, ...] = ()
+    budgets: tuple[DisruptionBudget, ...] = ()
+    preempting: tuple[str, ...] = ()
+    exhausted: tuple[str, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+    expected: dict[str, Devices] = {}
+    storage: tuple[StorageObject, ...] = ()
 
 
 def take(
@@ -158,7 +171,13 @@ def take(
             for node_info in cluster.candidates()
             if node_info.node and node_info.is_settled
         ),
-        held=tuple(pod for uid, pod in cluster.nominated.items() if uid not in cluster.pods),
+        storage=tuple(cluster.volumes.every()),
+        held=tuple(pod for pod in cluster.nominated.values() if not _is_shown(cluster, pod)),
+        budgets=tuple(cluster.preemptions.budgets.values()),
+        preempting=tuple(cluster.preemptions.running),
+        exhausted=tuple(sorted(cluster.preemptions.exhausted())),
+        withdrawn=cluster.nominations.withdrawn(),
+        expected=dict(cluster.nominations.expected),
     )
 
 
@@ -173,8 +192,10 @@ def restore(state: ClusterSnapshot) -> Cluster:
         cluster.upsert_pod(pod)
     # The steps of a decision depend on the keys of the index.
     cluster.index.rebuild(state.label_keys, state.wide_keys, cluster.nodes.node_info)
+    for item in state.storage:
+        cluster.volumes.upsert(item)
     for one in state.assumed:
-        cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index))
+        cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index, one.volumes))
     for avoided_node in state.avoided:
         cluster.avoid(avoided_node.node_name, frozenset(avoided_node.scopes))
     for partitions in state.partitions:
@@ -184,8 +205,19 @@ def restore(state: ClusterSnapshot) -> Cluster:
     for name in state.settled:
         cluster.nodes.settle(name)
     cluster.quotas.replace(state.quotas)
-    cluster.nominated.update((pod.uid, pod) for pod in state.held)
+    _restore_preemption(cluster, state)
     return cluster
+
+
+def _restore_preemption(cluster: Cluster, state: ClusterSnapshot) -> None:
+    for uid in state.withdrawn:
+        cluster.nominations.withdraw(uid)
+    cluster.nominated.update((pod.uid, pod) for pod in state.held)
+    cluster.nominations.expected.update(state.expected)
+    cluster.preemptions.replace_budgets(state.budgets)
+    for uid in state.preempting:
+        cluster.preemptions.begin(uid, frozenset((uid,)), state.now)
+    cluster.preemptions.exhaust(state.exhausted, state.now)
 
 
 def _assumed(cluster: Cluster, uid: str, assumption: Assumption) -> Assumed:
@@ -196,7 +228,14 @@ def _assumed(cluster: Cluster, uid: str, assumption: Assumption) -> Assumed:
         node_name=assumption.node_name,
         devices=assumption.devices,
         index=assumption.index,
+        volumes=assumption.volumes,
     )
+
+
+def _is_shown(cluster: Cluster, nominated: Pod) -> bool:
+    """Whether the pod itself says which node it is nominated for."""
+    pod = cluster.pods.get(nominated.uid)
+    return pod is not None and pod.nominated_node == nominated.nominated_node
 
 
 def _queued(entry: QueuedPodInfo) -> Queued:

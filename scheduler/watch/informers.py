@@ -1,14 +1,24 @@
 """The watched kinds, and their decoders.
 
 A kind is vital if a decision on stale data of it could assign the same capacity twice. Quotas are
-read by admissions only; an unseen migration evicts no pod; an unseen instance delays a Binding.
+read by admissions only; an unseen migration evicts no pod; an unseen instance delays a Binding; a
+claim or a volume is written only in the version that was seen.
 """
 
 from __future__ import annotations
 
 from scheduler.model.crd import mig_partition_codec, migration_codec
 from scheduler.state.event import Event
-from scheduler.watch.decode import mig_partitions, migrations, objects, quotas
+from scheduler.watch.decode import (
+    budgets,
+    csi,
+    mig_partitions,
+    migrations,
+    objects,
+    quotas,
+    volumes,
+)
+from scheduler.watch.decode.storage_decoder import StorageDecoder
 from scheduler.watch.reflector import WatchSource
 
 #: Pods of all schedulers; a terminated pod leaves the selector, which the watch reports as DELETED.
@@ -38,6 +48,31 @@ QUOTAS: WatchSource[Event] = WatchSource(
 )
 
 
+def _storage(group: str, kind: str, decoder: StorageDecoder) -> WatchSource[Event]:
+    """A kind that only pods with volumes need; the server, or the account's role, may lack it."""
+    return WatchSource(
+        kind=kind,
+        path=f"{group}/{kind}",
+        decode=decoder.event,
+        decode_list=decoder.listed,
+        is_optional=True,
+        is_vital=False,
+        may_be_forbidden=True,
+    )
+
+
+_CORE, _STORAGE = "/api/v1", "/apis/storage.k8s.io/v1"
+STORAGE: tuple[WatchSource[Event], ...] = (
+    _storage(_STORAGE, "storageclasses", csi.CLASSES),
+    _storage(_STORAGE, "csidrivers", csi.CSI_DRIVERS),
+    _storage(_STORAGE, "csinodes", csi.CSI_NODES),
+    _storage(_STORAGE, "csistoragecapacities", csi.CAPACITIES),
+    _storage(_STORAGE, "volumeattachments", csi.ATTACHMENTS),
+    _storage(_CORE, "persistentvolumes", volumes.VOLUMES),
+    _storage(_CORE, "persistentvolumeclaims", volumes.CLAIMS),
+)
+
+
 def migration_objects(namespace: str) -> WatchSource[Event]:
     """The migration objects in our own namespace; a cluster may lack the kind."""
     return WatchSource(
@@ -62,7 +97,21 @@ def partition_objects(namespace: str) -> WatchSource[Event]:
     )
 
 
-def every(namespace: str, *, migrations: bool = True) -> tuple[WatchSource[Event], ...]:
+#: Read by preemption only, which counts them as kube-scheduler does: as best effort.
+BUDGETS: WatchSource[Event] = WatchSource(
+    kind="poddisruptionbudgets",
+    path="/apis/policy/v1/poddisruptionbudgets",
+    decode=budgets.budget_event,
+    decode_list=budgets.budgets_listed,
+    is_optional=True,
+    is_vital=False,
+)
+
+
+def every(
+    namespace: str, *, migrations: bool = True, preemption: bool = True
+) -> tuple[WatchSource[Event], ...]:
     """All watched kinds; ``namespace`` is our own. RBAC may lack an unused kind."""
-    optional = (migration_objects(namespace),) if migrations else ()
-    return (NODES, NAMESPACES, QUOTAS, *optional, partition_objects(namespace), PODS)
+    optional = [migration_objects(namespace)] if migrations else []
+    optional += [BUDGETS] if preemption else []
+    return (NODES, NAMESPACES, QUOTAS, *STORAGE, *optional, partition_objects(namespace), PODS)

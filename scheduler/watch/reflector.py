@@ -61,8 +61,8 @@ class WatchSource(msgspec.Struct, Generic[E], frozen=True):
     """One kind of object: its path, and the decoders into events (of type E).
 
     ``decode`` takes an object's bytes and whether it was deleted; ``decode_list`` takes all items
-    of a list. A cluster may lack an optional kind. While the watch of a vital kind is broken, no
-    replica decides.
+    of a list. A cluster may lack an optional kind; so may the role of the account, if
+    ``may_be_forbidden``. While the watch of a vital kind is broken, no replica decides.
     """
 
     kind: str
@@ -72,6 +72,7 @@ class WatchSource(msgspec.Struct, Generic[E], frozen=True):
     selector: str = ""
     is_optional: bool = False
     is_vital: bool = True
+    may_be_forbidden: bool = False
 
 
 class _Expired(Exception):
@@ -121,7 +122,7 @@ class Reflector(Generic[E]):
         self._failures = self._expiries = 0
         self._listed_at = float("-inf")
         self._is_listing = False
-        self._is_answered = False
+        self._is_answered = self._is_served = False
         self._listed = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
         self.is_synced = asyncio.Event()
@@ -188,19 +189,31 @@ class Reflector(Generic[E]):
             path = self._source.path
             content = await self._client.request("GET", path, params=params, timeout_s=60.0)
         except ApiError as error:
-            if error.status != 404 or not self._source.is_optional:
+            if not self._is_lacking(error.status):
                 raise
+            if error.status == 403 and self.lists == 0:
+                self._warn(self._source.kind, error.message)
             content = _NOTHING
         finally:
             self._is_listing = False
         found, version = self._listed_in(content)
         self._emit(found)
         self._version = version
+        self._is_served = self._is_served or bool(version)
         self.lists += 1
         self._listed_at = asked_at
         self.is_synced.set()
         self._listed.set()
         self._listed = asyncio.Event()
+
+    def _is_lacking(self, status: int) -> bool:
+        """Whether the answer says that there is no such kind, or none for this account.
+
+        A role that loses a right takes nothing away: what was listed before stays as it was.
+        """
+        if status == 403:
+            return self._source.may_be_forbidden and not self._is_served
+        return status == 404 and self._source.is_optional
 
     def _listed_in(self, content: bytes) -> tuple[E, str]:
         """The items of a list and its version."""

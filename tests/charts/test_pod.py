@@ -179,7 +179,11 @@ def test_seed_flow_mounts_the_script_secret_and_registers_its_bundle() -> None:
     assert config.certificates.names == (), "only the replicas' token is ours to make"
     assert one(found, "Secret")["metadata"]["name"] == "gpu-scheduler-replicas"
     cluster_roles = [each["metadata"]["name"] for each in found if each["kind"] == "ClusterRole"]
-    assert sorted(cluster_roles) == ["gpu-scheduler", "gpu-scheduler-migrations"]
+    assert sorted(cluster_roles) == [
+        "gpu-scheduler",
+        "gpu-scheduler-migrations",
+        "gpu-scheduler-preemption",
+    ]
 
 
 def test_openshift_chooses_users_itself() -> None:

@@ -13,7 +13,8 @@ ROLES = ("ClusterRole", "Role")
 
 def test_default_release_creates_exactly_the_documented_cluster_roles() -> None:
     """Their content is compared with cluster/ in test_one_truth.py; here is the rest."""
-    files = [ROOT / "cluster" / name for name in ("rbac.yaml", "rbac-migrations.yaml")]
+    names = ("rbac.yaml", "rbac-migrations.yaml", "rbac-preemption.yaml")
+    files = [ROOT / "cluster" / name for name in names]
     known = {
         (each["kind"], each["metadata"]["name"])
         for file in files

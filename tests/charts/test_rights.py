@@ -8,7 +8,7 @@ import pytest
 
 from tests.charts.rendering import SCHEDULER, Json, objects, one, settings
 
-OF_OWNERS = {"deployments", "replicasets", "statefulsets", "jobs", "poddisruptionbudgets"}
+OF_OWNERS = {"deployments", "replicasets", "statefulsets", "jobs"}
 TICKETS = {"podmigrations", "podmigrations/status"}
 EVICTION = {"pods/eviction"}
 
@@ -43,6 +43,28 @@ def variables(found: list[Json], policy: str) -> dict[str, Any]:
     return {each["name"]: each["expression"] for each in spec["variables"]}
 
 
+@pytest.mark.parametrize(
+    ("words", "mode"),
+    [
+        pytest.param((), "own", id="default"),
+        pytest.param(("config.preemption.victims=all",), "all", id="all"),
+        pytest.param(("config.preemption.enabled=false",), "off", id="off"),
+        pytest.param(
+            ("config.preemption.enabled=false", "config.preemption.victims=all"),
+            "off",
+            id="off-all",
+        ),
+    ],
+)
+def test_policies_and_roles_follow_the_preemption_mode(words: tuple[str, ...], mode: str) -> None:
+    found = objects(SCHEDULER, *settings(*words, "config.restore.mode=off"))
+
+    assert variables(found, "gpu-scheduler-deletes")["preemption"] == f'"{mode}"'
+    policies = {each["metadata"]["name"] for each in found}
+    assert ("gpu-scheduler-preemptions" in policies) == (mode != "off")
+    assert ("poddisruptionbudgets" in granted(found)) == (mode != "off")
+
+
 def test_policies_carry_the_release_name() -> None:
     """Account, scheduler names, scope and unseen namespaces are those of the release."""
     words = settings(
@@ -61,9 +83,11 @@ def test_policies_carry_the_release_name() -> None:
         "scope": '"all"',
         "unseen": '["elsewhere","kube-system","vault"]',
     }
-    for policy in ("bindings", "fencing", "deletes", "status", "partitions"):
+    for policy in (
+        *("bindings", "fencing", "deletes", "status", "volumes", "partitions", "preemptions"),
+    ):
         whole = one(found, "ValidatingAdmissionPolicy", f"{name}-{policy}")
-        (condition,) = whole["spec"]["matchConditions"]
+        *_, condition = whole["spec"]["matchConditions"]
         assert condition["expression"].endswith(f"= '{user}'")
         bound = one(found, "ValidatingAdmissionPolicyBinding", f"{name}-{policy}")
         assert bound["spec"]["policyName"] == f"{name}-{policy}"

@@ -59,7 +59,7 @@ def test_autoscaler_buys_no_node_for_unfixable_pods(here: Watcher, kwok_node: Ma
         here.create(one)
 
     waiting = [
-        told(here, "jupyter-home", "UnsupportedField"),
+        told(here, "jupyter-home", "WaitingForVolume"),
         told(here, "badmap-7", "IndexNotInMap"),
     ]
     # As kube-scheduler writes it: autoscalers try pod affinity themselves before they buy.

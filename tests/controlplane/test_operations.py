@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.watch.informers import STORAGE
 from tests import pod_field_use
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.rights import audited, granted_rights, used_rights
@@ -43,6 +44,7 @@ SELDOM = {
     ("", "nodes", "get"),
     ("", "namespaces", "get"),
     ("", "resourcequotas", "get"),
+    *(("", kind, "patch") for kind in ("persistentvolumes", "persistentvolumeclaims")),
     ("", "bindings", "create"),
     ("", "pods/eviction", "create"),
     # Named by a policy; no API serves it.
@@ -96,14 +98,19 @@ def test_shipped_rights_equal_used_rights_and_no_list_per_pod(
     # before us gave the same account more rights, or fewer, on purpose.
     decisions = {e["annotations"]["authorization.k8s.io/decision"] for e in events[before:]}
     assert decisions == {"allow"}
-    granted = granted_rights("rbac.yaml") | granted_rights("rbac-migrations.yaml")
+    files = ("rbac.yaml", "rbac-migrations.yaml", "rbac-preemption.yaml")
+    granted = set().union(*map(granted_rights, files))
     assert granted - used_rights(events) <= SELDOM
     assert used_rights(events[before:]) <= granted
     lists = [e["objectRef"]["resource"] for e in events[before:] if e["verb"] == "list"]
     starts = product.log("scheduler").count("caches synced")
     # A kind that was registered a moment ago may be listed twice: the first answer is "not yet".
     counts = {kind: lists.count(kind) for kind in set(lists) - {"podmigrations", "migpartitions"}}
-    once = dict.fromkeys(("nodes", "namespaces", "resourcequotas"), starts)
+    kinds = (
+        *("nodes", "namespaces", "resourcequotas", "poddisruptionbudgets"),
+        *(one.kind for one in STORAGE),
+    )
+    once = dict.fromkeys(kinds, starts)
     # Pods that live, and those that failed before the start; kubelets' events, by reason.
     assert counts == {**once, "pods": 2 * starts, "events": 2 * starts}
     assert all(lists.count(kind) <= starts + 2 for kind in ("podmigrations", "migpartitions"))

@@ -17,7 +17,7 @@ from tests.controlplane.workloads import Watcher, pod
 from tools.controlplane import ApiError, ControlPlane, wait_until
 from tools.product import ACCOUNT, ROOT, Product
 
-FENCE = ROOT / "cluster/fencing-policy.yaml"
+POLICIES = ("fencing-policy.yaml", "preemption-policy.yaml")
 NAMESPACE = "gpu-scheduler-system"
 Remove = Callable[[ControlPlane, str], None]
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gpu-scheduler"
@@ -45,8 +45,9 @@ def lease_goes_first(plane: ControlPlane, kept: str) -> None:
 
 
 def take_policies(plane: ControlPlane, kept: str) -> None:
-    """Until the API server has noticed: one of them keeps the scheduler from deleting this pod."""
-    plane.kubectl("delete", "-f", str(FENCE))
+    """Until the API server has noticed: they keep the scheduler from deleting this pod."""
+    for policy in POLICIES:
+        plane.kubectl("delete", "-f", str(ROOT / "cluster" / policy))
     account = plane.client_for(ACCOUNT)
 
     def is_free() -> bool:

@@ -25,6 +25,8 @@ FILES: Final = (
     "rbac-migrations.yaml",
     "admission-policies.yaml",
     "fencing-policy.yaml",
+    "rbac-preemption.yaml",
+    "preemption-policy.yaml",
 )
 AGENT: Final = ROOT / "cluster/fakegpu-node-rbac.yaml"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
@@ -64,6 +66,7 @@ def _in_force(cp: ControlPlane, account: Client) -> Iterator[None]:
     yield
     cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[2]))
     cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[3]))
+    cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[5]))
 
 
 def pods(namespace: str, name: str = "") -> str:
@@ -208,7 +211,7 @@ def test_account_deletes_neither_foreign_pods_nor_bound_pods(
     assert "only pods with its own schedulerName" in said(
         lambda: account.delete(pods(namespace, "of-another"))
     )
-    assert "only pods without a node" in said(lambda: account.delete(victim))
+    assert "only if its condition DisruptionTarget" in said(lambda: account.delete(victim))
     account.delete(pods(namespace, "of-ours"))
 
 
@@ -360,6 +363,7 @@ POLICIES: Final = (
     "deletes",
     "status",
     "partitions",
+    "preemptions",
 )
 
 

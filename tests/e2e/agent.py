@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from tests.e2e.containers import Json
+from tests.e2e.containers import Json, execute
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
@@ -153,3 +153,12 @@ def wait_allocatable(cp: ControlPlane, node: RealNode, **amounts: int) -> Json:
         f"/api/v1/nodes/{node.name}", fits, what=f"allocatable {amounts}"
     )
     return seen
+
+
+def indexes(cp: ControlPlane, node: RealNode, namespace: str, name: str) -> list[int]:
+    """Indexes on the node of the GPUs that a pod sees."""
+    path = f"/api/v1/namespaces/gpu-operator/configmaps/topology-{node.name}"
+    text = cp.client.get(path)["data"]["topology.yml"]
+    ids = [line.split("id: ")[1] for line in text.splitlines() if "- id: " in line]
+    words = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
+    return sorted(ids.index(one) for one in execute(cp, namespace, name, *words).split())

@@ -19,7 +19,7 @@ import pytest
 
 from tests.built_programs import build_for, fail_if_missing
 from tests.controlplane.product_fixtures import here, product
-from tests.e2e.agent import FAILURES, POOL, POOLS, Agent
+from tests.e2e.agent import DEVICES, FAILURES, POOL, POOLS, Agent, wait_allocatable
 from tests.e2e.containers import SHELL_IMAGE
 from tests.e2e.delivered import LOGICAL_NODE
 from tests.e2e.newcomers import Newcomers
@@ -28,7 +28,7 @@ from tools.controlplane.programs.versions import NODE_PROGRAMS
 from tools.fake_operator import FakeOperator
 from tools.image import machine
 from tools.image.build import ensure_images
-from tools.product import ROOT
+from tools.product import ROOT, Product
 from tools.realnode import RealNode, api_server_flags, bridge, why_not
 
 __all__ = ["here", "product"]
@@ -187,3 +187,17 @@ def pool(cp: ControlPlane, node: RealNode, agent: Agent) -> Pool:
         cp.client.patch(f"/api/v1/nodes/{node.name}", {"metadata": meta})
 
     return put
+
+
+@pytest.fixture
+def eight(cp: ControlPlane, node: RealNode, product: Product, pool: Pool) -> RealNode:
+    """The index-assigned node with eight GPUs."""
+    assert product.is_running("scheduler")
+    pool("eight")
+    wait_allocatable(cp, node, gpu=8)
+    cp.client.wait_for(
+        f"/api/v1/nodes/{node.name}",
+        lambda seen: seen["metadata"]["labels"].get(DEVICES) == "numbered",
+        what="the node to be numbered",
+    )
+    return node

@@ -7,40 +7,15 @@ import json
 import logging
 import time
 
-import pytest
-
-from tests.e2e.agent import DEVICES, FAILURES, GPU, wait_allocatable
+from tests.e2e.agent import DEVICES, FAILURES, GPU, indexes, wait_allocatable
 from tests.e2e.conftest import Pool
-from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_for_phase
+from tests.e2e.containers import create, delete, run, shell_pod, wait_for_phase
 from tools.controlplane import ControlPlane, wait_until
 from tools.product import Product
 from tools.realnode import RealNode
 
 ALL_AT_ONCE_S = 60.0
 log = logging.getLogger(__name__)
-
-
-@pytest.fixture
-def eight(cp: ControlPlane, node: RealNode, product: Product, pool: Pool) -> RealNode:
-    """The index-assigned node with eight GPUs."""
-    assert product.is_running("scheduler")
-    pool("eight")
-    wait_allocatable(cp, node, gpu=8)
-    cp.client.wait_for(
-        f"/api/v1/nodes/{node.name}",
-        lambda seen: seen["metadata"]["labels"].get(DEVICES) == "numbered",
-        what="the node to be numbered",
-    )
-    return node
-
-
-def indexes(cp: ControlPlane, node: RealNode, namespace: str, name: str) -> list[int]:
-    """Indexes on the node of the GPUs that a pod sees."""
-    path = f"/api/v1/namespaces/gpu-operator/configmaps/topology-{node.name}"
-    text = cp.client.get(path)["data"]["topology.yml"]
-    ids = [line.split("id: ")[1] for line in text.splitlines() if "- id: " in line]
-    words = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
-    return sorted(ids.index(one) for one in execute(cp, namespace, name, *words).split())
 
 
 def holds(cp: ControlPlane, node: RealNode, namespace: str, told: dict[str, list[int]]) -> bool:

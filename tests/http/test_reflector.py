@@ -90,6 +90,22 @@ async def test_list_then_watch_from_its_version(api: FakeApi, client: Client) ->
     assert int(watch.query["timeoutSeconds"]) < QUICK.silence_max_s * 60
 
 
+async def test_case_16_no_request_needs_a_server_with_streaming_lists(
+    api: FakeApi, client: Client
+) -> None:
+    """A server without WatchList answers 422 to ``sendInitialEvents``; no request sends it."""
+    api.script(LIST, reply(listed("7", A)))
+    api.script(WATCH, Stream(), QUIET)
+    async with running(client) as mirror:
+        assert await mirror.next() == ev.PodsReplaced((pod("a"),))
+        await api.next(WATCH)
+        await api.next(WATCH)
+
+    assert {"sendInitialEvents", "resourceVersionMatch"}.isdisjoint(
+        key for request in api.seen for key in request.query
+    )
+
+
 async def test_an_empty_list_without_items_is_a_list(api: FakeApi, client: Client) -> None:
     api.script(LIST, reply({"metadata": {"resourceVersion": "7"}, "items": None}))
     api.script(WATCH, QUIET)

@@ -44,13 +44,14 @@ rests = st.tuples(
 )
 histories = st.lists(events | events | events | preemptors | rests, max_size=25)
 profiles = st.builds(
-    lambda placement, allow, most: default_pipeline(
-        Settings(placement=placement, maps_allow=allow, decision_steps_max=most)
+    lambda placement, allow, most, victims: default_pipeline(
+        Settings(placement=placement, maps_allow=allow, decision_steps_max=most, preemption=victims)
     ),
     st.sampled_from(["pack", "spread"]),
     st.sampled_from(["all", "labelled"]),
     # With few steps, decisions end as TooComplex before or after a node was found.
     st.sampled_from([200_000, 200_000, 2, 4, 8, 16]),
+    st.sampled_from(["off", "own", "all"]),
 )
 
 
@@ -131,10 +132,12 @@ def test_deciding_for_a_snapshot_changes_nothing(
 def test_every_state_field_is_in_the_snapshot_or_derived() -> None:
     """An addition to the state is listed here; if decisions see it, ``restore`` must restore it."""
     written = {"scheduler_name", "pods", "assumed", "namespaces", "nodes", "index", "quotas"}
+    written |= {"preemptions", "volumes"}
     follow = {"nominated", "nominations", "_map_indexes", "filter_results", "groups", "topology"}
     never_changes = {"changed"}
 
     assert set(vars(Cluster())) == written | follow | never_changes
-    node_info = {"_node", "avoided", "pods", "_instances", "gpus_in_backoff", "is_settled"}
+    node_info = {"node", "avoided", "pods", "_instances", "gpus_in_backoff", "is_settled"}
     node_info |= {"_left", "_usage", "_gpus", "is_dynamic", "ports", "used", "unread", "claims"}
+    node_info |= {"with_volumes", "score_extra"}
     assert set(NodeInfo.__slots__) <= node_info

@@ -24,9 +24,11 @@ INSTALLED: Final = {
         "crd-podmigrations.yaml",
         "rbac.yaml",
         "rbac-migrations.yaml",
+        "rbac-preemption.yaml",
         "rbac-relabel.yaml",
         "admission-policies.yaml",
         "fencing-policy.yaml",
+        "preemption-policy.yaml",
         "flow-schemas.yaml",
     ),
     "fake-gpu-operator": (

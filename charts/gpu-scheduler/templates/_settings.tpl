@@ -28,16 +28,20 @@ missing: the values of an older release do not have newer keys.
 {{- $restore := ($config.restore | default dict).mode -}}
 {{- $moves := ternary "on" (toString $restore) (kindIs "invalid" $restore) -}}
 {{- $moves = get (dict "true" "on" "false" "off" "on" "on" "off" "off" "report" "report") $moves -}}
+{{- $preempts := $config.preemption | default dict -}}
+{{- $preemption := ternary ($preempts.victims | default "own") "off" (eq (include "gpu-scheduler.on" (list $preempts.enabled true)) "true") -}}
 {{- $scheduler := ($values.scheduler | default dict).name | default "gpu-scheduler" -}}
 {{- $unseen := concat (list "kube-system" .Release.Namespace) ($webhook.excludedNamespaces | default list) | uniq | sortAlpha -}}
 fullname: {{ $fullname }}
 namespace: {{ .Release.Namespace }}
 schedulerName: {{ $scheduler }}
 moves: {{ $moves | quote }}
+preempts: {{ ne $preemption "off" }}
 # For the admission policies: the pods of this scheduler, and the pods that the webhook reviews.
 policyVariables:
   scheduler: {{ $scheduler | toJson | quote }}
   schedulers: {{ prepend ($admission.otherSchedulers | default list) $scheduler | toJson | quote }}
+  preemption: {{ $preemption | toJson | quote }}
   scope: {{ ($config.fallback | default dict).scope | default "ours" | toJson | quote }}
   unseen: {{ $unseen | toJson | quote }}
 unseen: {{ $unseen | toJson }}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuctl.doctor.checks.cluster import on_cluster
+from gpuctl.doctor.checks.memory import on_memory
 from gpuctl.doctor.checks.nodes import on_nodes
 from gpuctl.doctor.checks.policies import on_guards
 from gpuctl.doctor.checks.webhook import on_webhook
@@ -12,4 +13,10 @@ from gpuctl.doctor.finding import Finding
 
 def examine(facts: Facts) -> list[Finding]:
     """All findings for these facts."""
-    return [*on_cluster(facts), *on_guards(facts), *on_webhook(facts), *on_nodes(facts)]
+    return [
+        *on_cluster(facts),
+        *on_memory(facts),
+        *on_guards(facts),
+        *on_webhook(facts),
+        *on_nodes(facts),
+    ]

@@ -7,7 +7,7 @@ from typing import Final
 
 from gpuctl.doctor.facts import Facts, Unread
 from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
-from gpuctl.doctor.rights import rights_of_moves
+from gpuctl.doctor.rights import rights_of_moves, rights_of_preemption
 
 POLICIES: Final = (
     "protected-annotations",
@@ -15,9 +15,12 @@ POLICIES: Final = (
     "fencing",
     "deletes",
     "status",
+    "volumes",
     "partitions",
 )
 EVICTION: Final = "eviction"
+#: Only where the account has the rights for preemption.
+PREEMPTIONS: Final = "preemptions"
 
 
 def on_guards(facts: Facts) -> Iterable[Finding]:
@@ -26,6 +29,7 @@ def on_guards(facts: Facts) -> Iterable[Finding]:
     yield _forgery(facts)
     yield _rights(facts)
     yield _moves(facts)
+    yield _preemption(facts)
 
 
 def _policies(facts: Facts) -> Finding:
@@ -33,13 +37,15 @@ def _policies(facts: Facts) -> Finding:
     if isinstance(found, Unread):
         return unread("policies", found)
     advice = "admissionPolicies.* of the chart, unless this is intended"
-    missing = [name for name in POLICIES if not any(one.name.endswith(f"-{name}") for one in found)]
+    # Without preemption the chart renders no policy for it.
+    expected = POLICIES if facts.missing_for_preemption else (*POLICIES, PREEMPTIONS)
+    missing = [name for name in expected if not any(one.name.endswith(f"-{name}") for one in found)]
     if missing:
         says = f"no admission policy {listed(missing)}: accounts of devices could be forged"
         return warn("policies", says, advice)
     idle = [
         name
-        for name in POLICIES
+        for name in expected
         if not any(one.denies for one in found if one.name.endswith(f"-{name}"))
     ]
     if idle:
@@ -76,7 +82,9 @@ def _moves(facts: Facts) -> Finding:
         return unread("moves", missing)
     if not missing:
         return ok("moves", f"{facts.account} may migrate pods to another MIG tier")
-    if len(missing) == len(rights_of_moves(facts.namespace)):
+    # Preemption may read disruption budgets too.
+    only_for_moves = {*rights_of_moves(facts.namespace)}.difference(rights_of_preemption())
+    if only_for_moves <= {*missing}:
         return ok("moves", f"{facts.account} has no right to migrate pods: use restore.mode off")
     if all(right.subresource == EVICTION for right in missing):
         return ok("moves", f"{facts.account} may only report migrations: use restore.mode report")
@@ -85,3 +93,13 @@ def _moves(facts: Facts) -> Finding:
         f"{facts.account} may not {listed([str(right) for right in missing])}",
         "apply cluster/rbac-migrations.yaml, or set restore.mode to off",
     )
+
+
+def _preemption(facts: Facts) -> Finding:
+    missing = facts.missing_for_preemption
+    if isinstance(missing, Unread):
+        return unread("preemption", missing)
+    if missing:
+        says = f"{facts.account} may not {listed([str(right) for right in missing])}"
+        return ok("preemption", f"{says}: preemption.enabled is to be false")
+    return ok("preemption", f"{facts.account} may preempt pods of lower priority")

@@ -111,6 +111,8 @@ def environment(
 
     On a kubelet-assigned node only the mode ``index`` sets the map's indexes.
     """
+    if entry is None and not devices.numbers:
+        return None, ()
     mode = cuda_mode(pod)
     insists = mode in (CudaMode.INDEX, CudaMode.LOCAL) and pod.requests.get(well_known.GPU, 0) > 0
     numbers = devices.numbers or (entry.devices if entry and insists else ())

@@ -19,7 +19,9 @@ from scheduler.model.pods.pod_affinity import NO_AFFINITY, PodAffinity, SpreadCo
 from scheduler.model.pods.pod_index import IndexRule, index_of
 from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.pods.workload import workload_of
+from scheduler.model.resources import NO_SCORE_EXTRA
 from scheduler.model.selector import PreferredTerm, Term, Toleration
+from scheduler.model.volumes.pod_volumes import NO_VOLUMES, PodVolumes
 
 __all__ = [
     "Condition",
@@ -45,7 +47,8 @@ class EquivalenceClass(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Identity, spec and state of one pod.
 
-    ``requests`` are the effective requests in base units. ``unsupported`` are field paths
+    ``requests`` are the effective requests in base units; ``score_extra`` is what scores add to
+    those of cpu and memory. ``unsupported`` are field paths
     (see ``model/pods/pod_fields``). ``created`` is the API's timestamp text, which sorts as
     time. ``crashes`` counts restarts of containers whose last run failed. ``is_admitted`` is true
     once the kubelet has admitted the pod. ``has_claims`` is true if it gets devices by a
@@ -53,6 +56,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     the gang that it belongs to, for any scheduler. ``priority_class`` and ``has_deadline`` are read
     by scopes of ResourceQuotas. ``images`` are those of a pod without a node. ``unread`` describes
     undecodable fields. ``allocated`` are the GPUs in its status, empty if the status has none.
+    ``started`` is ``status.startTime``, empty before it starts. ``is_preempted`` is true if its
+    condition DisruptionTarget names preemption by a scheduler. ``never_preempts`` follows its
+    preemptionPolicy.
     """
 
     uid: str
@@ -73,6 +79,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     has_deadline: bool = False
     group: str = ""
     requests: dict[str, int] = {}
+    score_extra: tuple[int, int] = NO_SCORE_EXTRA
     containers: tuple[Container, ...] = ()
     node_selector: dict[str, str] = {}
     required_terms: tuple[Term, ...] | None = None
@@ -82,6 +89,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     tolerations: tuple[Toleration, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     images: tuple[str, ...] = ()
+    volumes: PodVolumes = NO_VOLUMES
     unsupported: tuple[str, ...] = ()
     required_features: tuple[str, ...] = ()
     condition: Condition = Condition()
@@ -90,6 +98,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     is_admitted: bool = False
     has_claims: bool = False
     allocated: tuple[AllocatedDevice, ...] = ()
+    started: str = ""
+    is_preempted: bool = False
+    never_preempts: bool = False
 
     @property
     def key(self) -> str:
@@ -111,6 +122,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The labels as a value that can be a key."""
         return tuple(sorted(self.labels.items()))
 
+    @cached
+    def claims(self) -> tuple[str, ...]:
+        """The keys of its PersistentVolumeClaims, those of ephemeral volumes too."""
+        return tuple(f"{self.namespace}/{one.name}" for one in self.volumes.claims)
+
     @property
     def has_terms(self) -> bool:
         """Whether it says something about other pods near it."""
@@ -125,7 +141,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if count > 0 and well_known.is_gpu_device(resource)
         }
 
-    @cached
+    @property
     def problem(self) -> str:
         """The undecodable part of the pod, or the value beyond its limit (docs/limits.md); else
         empty.
@@ -142,13 +158,15 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The largest request of one container, for GPU resources that several containers
         request.
         """
+        if len(self.containers) < 2:
+            return {}
         found: dict[str, int] = {}
         for one in self.containers:
             for resource, count in one.devices.items():
                 found[resource] = max(count, found.get(resource, 0))
         return {one: count for one, count in found.items() if count != self.requests.get(one)}
 
-    @cached
+    @property
     def lacks_request(self) -> bool:
         """Whether it has a GPU memory annotation that was not converted to a request."""
         return well_known.WANTED_MEMORY in self.annotations and not self.gpu_requests
@@ -241,6 +259,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             requesting = sum(1 for one in self.containers if one.devices.get(well_known.GPU))
             mode = self.annotations.get(well_known.CUDA_MODE)
             parts += (("reads", tuple(sorted(self.reads_devices)), mode, requesting),)
+        if self.score_extra != NO_SCORE_EXTRA:
+            parts += (("score_extra", *self.score_extra),)
         if self.unread:
             parts += (self.unread,)
         if self.largest:
@@ -276,10 +296,17 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         content = msgspec.json.encode(self.equivalence_class)
         return "kind/" + hashlib.blake2b(content, digest_size=8).hexdigest()
 
+    @property
+    def node_terms(self) -> tuple[Term, ...]:
+        """The terms of its node affinity, required and preferred; most pods have none."""
+        if not self.required_terms and not self.preferred_terms:
+            return ()
+        return (*(self.required_terms or ()), *(one.preference for one in self.preferred_terms))
+
     @cached
     def label_keys(self) -> frozenset[str]:
         """The node labels that the pod's selector and affinity name."""
-        terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
+        terms = self.node_terms
         keys = {requirement.key for term in terms for requirement in term.match_expressions}
         return frozenset(keys | self.node_selector.keys()) or _NONE
 
@@ -289,11 +316,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         One for each requirement and each term; values and tolerations are compared faster.
         """
-        steps = 1 + len(self.node_selector) + len(self.tolerations) // 4
-        if not self.required_terms and not self.preferred_terms:
-            return steps
-        terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
-        steps += len(terms)
+        terms = self.node_terms
+        steps = 1 + len(self.node_selector) + len(self.tolerations) // 4 + len(terms)
         for term in terms:
             for requirement in (*term.match_expressions, *term.match_fields):
                 steps += 1 + len(requirement.values) // 16
@@ -301,10 +325,12 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def node_steps(self) -> int:
-        """The steps of a comparison of the pod with the free resources of a node, and with the pods
-        in its domains.
+        """The steps of a comparison of the pod with the free resources and volumes of a node, and
+        with the pods in its domains.
         """
         steps = 1 + len(self.host_ports)
+        if self.volumes is not NO_VOLUMES:
+            steps += len(self.volumes)
         if self.spread or self.affinity is not NO_AFFINITY:
             steps += self.term_count
         return steps
@@ -317,8 +343,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def names_nodes(self) -> bool:
         """Whether a term selects nodes by name instead of by labels."""
-        terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
-        return any(term.match_fields for term in terms)
+        terms = self.node_terms
+        return bool(terms) and any(term.match_fields for term in terms)
 
     def waits_for(self, scheduler_name: str) -> bool:
         """Whether this scheduler has to schedule the pod now
@@ -344,6 +370,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.gates,
             self.priority,
             self.requests,
+            self.score_extra,
             self.containers,
             self.node_selector,
             self.required_terms,
@@ -351,6 +378,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.affinity,
             self.spread,
             self.tolerations,
+            self.volumes,
             self.unsupported,
             self.required_features,
             self.images,

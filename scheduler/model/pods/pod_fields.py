@@ -23,6 +23,7 @@ from typing import Final, Protocol
 import msgspec
 
 from scheduler.model.selector import LabelSelector, PreferredTerm, Term, Toleration
+from scheduler.model.volumes.csi_volume import Disk
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -102,21 +103,36 @@ class ImageFields(msgspec.Struct, frozen=True):
     reference: str = ""
 
 
+class ClaimSource(msgspec.Struct, frozen=True, rename="camel"):
+    """``persistentVolumeClaim``: a claim of the pod's namespace."""
+
+    claim_name: str = ""
+
+
+class DiskSource(Disk, frozen=True, rename="camel"):
+    """A disk that the pod names itself, with all fields by which plugins name one."""
+
+    image: str = ""
+    iqn: str = ""
+    monitors: tuple[str, ...] = ()
+    pool: str = ""
+    read_only: bool | None = None
+
+
 class VolumeFields(msgspec.Struct, frozen=True, rename="camel"):
     """One of ``spec.volumes``: the sources that kube-scheduler reads; ``image`` is only scored."""
 
-    aws_elastic_block_store: Present | None = None
-    azure_disk: Present | None = None
-    azure_file: Present | None = None
-    cinder: Present | None = None
+    name: str = ""
+    aws_elastic_block_store: DiskSource | None = None
+    azure_disk: DiskSource | None = None
+    cinder: DiskSource | None = None
     ephemeral: Present | None = None
-    gce_persistent_disk: Present | None = None
+    gce_persistent_disk: DiskSource | None = None
     image: ImageFields | None = None
-    iscsi: Present | None = None
-    persistent_volume_claim: Present | None = None
-    portworx_volume: Present | None = None
-    rbd: Present | None = None
-    vsphere_volume: Present | None = None
+    iscsi: DiskSource | None = None
+    persistent_volume_claim: ClaimSource | None = None
+    portworx_volume: DiskSource | None = None
+    rbd: DiskSource | None = None
 
 
 class MountFields(msgspec.Struct, frozen=True, rename="camel"):
@@ -184,13 +200,7 @@ class Spec(Protocol):
     def workload_ref(self) -> object | None: ...
 
 
-_ORDINARY_VOLUME: Final = VolumeFields()
 _ORDINARY_MOUNT: Final = MountFields()
-_SOURCES: Final = tuple(
-    (field.name, field.encode_name)
-    for field in msgspec.structs.fields(VolumeFields)
-    if field.name != "image"
-)
 
 
 def unsupported(spec: Spec) -> tuple[str, ...]:
@@ -198,9 +208,6 @@ def unsupported(spec: Spec) -> tuple[str, ...]:
     found: list[str] = []
     if spec.topology_spread_constraints:
         found.extend(_unknown_spread(spec.topology_spread_constraints))
-    for index, volume in enumerate(spec.volumes):
-        if volume != _ORDINARY_VOLUME:
-            found.extend(_sources(volume, f"spec.volumes[{index}]"))
     found.extend(_whole_pod(spec))
     return tuple(found)
 
@@ -227,12 +234,6 @@ def _unknown_spread(constraints: Sequence[SpreadFields]) -> Iterator[str]:
     for index, constraint in enumerate(constraints):
         if constraint.when_unsatisfiable not in (_SCHEDULE_ANYWAY, DO_NOT_SCHEDULE):
             yield f"spec.topologySpreadConstraints[{index}].whenUnsatisfiable"
-
-
-def _sources(volume: VolumeFields, path: str) -> Iterator[str]:
-    for attribute, name in _SOURCES:
-        if getattr(volume, attribute) is not None:
-            yield f"{path}.{name}"
 
 
 def _whole_pod(spec: Spec) -> Iterator[str]:

@@ -23,6 +23,7 @@ class ConditionReason(enum.StrEnum):
     WAITING_FOR_GROUP = "WaitingForGroup"
     QUOTA_EXCEEDED = "QuotaExceeded"
     WAITING_FOR_CAPACITY = "WaitingForCapacity"
+    WAITING_FOR_VOLUME = "WaitingForVolume"
     UNREADABLE_POD = "UnreadablePod"
     UNSUPPORTED_FIELD = "UnsupportedField"
     TOO_COMPLEX = "TooComplex"
@@ -48,14 +49,16 @@ class ConditionReason(enum.StrEnum):
 _R: Final = ConditionReason
 
 _MEANINGS: Final = {
-    _R.SCHEDULER_ERROR: "the scheduler raised an exception for the pod, or the Binding or the"
-    " creation of MIG instances failed",
+    _R.SCHEDULER_ERROR: "the scheduler raised an exception for the pod, or the Binding, the"
+    " creation of MIG instances or the binding of volumes failed",
     _R.NO_SUCH_PROFILE: "no GPU model in the cluster has the requested MIG profile",
     _R.UNSCHEDULABLE: "another node would help",
     _R.WAITING_FOR_GROUP: "reserved: members of the pod's group are missing",
     _R.QUOTA_EXCEEDED: "reserved: the quota of the pod's team is used up",
-    _R.WAITING_FOR_CAPACITY: "capacity becomes free, or MIG instances are being created; the node"
-    " is in `status.nominatedNodeName`",
+    _R.WAITING_FOR_CAPACITY: "capacity becomes free, MIG instances are being created or volumes are"
+    " being bound; the node is in `status.nominatedNodeName`",
+    _R.WAITING_FOR_VOLUME: "a PersistentVolumeClaim of the pod is missing, not bound or in use; no"
+    " other node would help",
     _R.UNREADABLE_POD: "a field of the pod is invalid or exceeds its limit",
     _R.UNSUPPORTED_FIELD: "the pod uses a field that this scheduler does not implement",
     _R.TOO_COMPLEX: "one scheduling decision for the pod exceeds the step limit",

@@ -25,6 +25,7 @@ __all__ = [
     "ReasonCode",
     "RequeueCause",
     "Summary",
+    "filter_sentence",
     "sentence",
 ]
 
@@ -50,15 +51,26 @@ class Reason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     resolvable: bool = True
 
 
+def is_resolvable(reasons: tuple[Reason, ...]) -> bool:
+    """Whether the end of pods on a node with these reasons could make it take the pod.
+
+    One reason that removing pods cannot help is enough: kube-scheduler's status of the node is
+    then UnschedulableAndUnresolvable.
+    """
+    return bool(reasons) and all(reason.resolvable for reason in reasons)
+
+
 class Summary(msgspec.Struct, frozen=True):
     """The summary of a diagnosis: the message, its codes, and the insufficient resources.
 
-    ``lacking`` are the only insufficient resources of some node.
+    ``lacking`` are the only insufficient resources of some node. ``resolvable`` counts the nodes
+    where the end of pods can help.
     """
 
     message: str
     codes: frozenset[ReasonCode]
     lacking: frozenset[str]
+    resolvable: int = 0
 
 
 class ImpossibleRequest(msgspec.Struct, frozen=True):
@@ -78,7 +90,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``nodes`` maps a node name to its reasons. ``general`` is set instead if the pod failed before
     any node was checked (kube-scheduler's PreFilter). ``behind`` are reasons that ``general``
     summarizes: lifting one of them lifts the whole. ``impossible`` says that the present nodes
-    would not fit if they were empty.
+    would not fit if they were empty. ``post_filter`` is the message of PostFilter.
     """
 
     total: int
@@ -86,6 +98,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     general: Reason | None = None
     impossible: ImpossibleRequest | None = None
     behind: tuple[Reason, ...] = ()
+    post_filter: str = ""
 
     @cached_property
     def summary(self) -> Summary:
@@ -106,6 +119,14 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             extended = vars(self)["extended"] = msgspec.structs.replace(self, impossible=impossible)
             # The summary is computed already.
             vars(extended)["summary"] = _with_impossible(self.summary, impossible)
+        return extended
+
+    def with_post_filter(self, message: str) -> Diagnosis:
+        """The same with what PostFilter came to; kube-scheduler adds it behind the sentence."""
+        extended = msgspec.structs.replace(self, post_filter=message)
+        summary = self.summary
+        text = f"{summary.message} {message}"
+        vars(extended)["summary"] = msgspec.structs.replace(summary, message=text)
         return extended
 
     def codes(self) -> frozenset[ReasonCode]:
@@ -162,24 +183,28 @@ class DiagnosisHistogram:
     Equal texts have equal codes and needs within one diagnosis; only the free amounts differ.
     """
 
-    __slots__ = ("_lines",)
+    __slots__ = ("_lines", "_resolvable")
 
     def __init__(self) -> None:
         self._lines: dict[str, _Line] = {}
+        self._resolvable = 0
 
-    def add(self, reasons: tuple[Reason, ...]) -> None:
-        """Count one node's reasons."""
+    def add(self, reasons: tuple[Reason, ...], nodes: int = 1) -> None:
+        """Count the reasons of one node, or of several that say the same."""
+        self._resolvable += nodes * is_resolvable(reasons)
         for reason in reasons:
             line = self._lines.get(reason.text)
             if line is None:
                 line = self._lines[reason.text] = _Line(reason)
-            line.count += 1
+            line.count += nodes
             if reason.resource:
-                line.haves[reason.have] = line.haves.get(reason.have, 0) + 1
-                line.best = max(line.best, reason.have)
+                line.haves[reason.have] = line.haves.get(reason.have, 0) + nodes
+                if reason.have > line.best:
+                    line.best = reason.have
 
     def take(self, reasons: tuple[Reason, ...]) -> None:
         """Remove one node's reasons; they were added before."""
+        self._resolvable -= is_resolvable(reasons)
         for reason in reasons:
             line = self._lines[reason.text]
             line.count -= 1
@@ -210,7 +235,7 @@ class DiagnosisHistogram:
         )
         if general is not None:
             codes = frozenset((general.code,))
-        return Summary(self._message(total, general), codes, lacking)
+        return Summary(self._message(total, general), codes, lacking, self._resolvable)
 
     def _message(self, total: int, general: Reason | None) -> str:
         head = f"0/{total} nodes are available"
@@ -223,6 +248,11 @@ class DiagnosisHistogram:
             sorted(f"{line.count} {_with_numbers(line)}" for line in self._lines.values())
         )
         return f"{head}: {body}." if body else f"{head}:"
+
+
+def filter_sentence(diagnosis: Diagnosis) -> str:
+    """The sentence without what PostFilter came to."""
+    return diagnosis.summary.message.removesuffix(f" {diagnosis.post_filter}")
 
 
 def sentence(diagnosis: Diagnosis) -> str:

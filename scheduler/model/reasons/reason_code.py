@@ -27,6 +27,10 @@ class RequeueCause(enum.Enum):
     OWNER = "a pod of the same owner was deleted or finished"
     AVOIDED = "the backoff of a node or GPU expired"
     PAUSE = "a backoff of up to one minute expired"
+    CLAIM = (
+        "a PersistentVolumeClaim of the pod was created or changed, or another pod stopped using it"
+    )
+    STORAGE = "a PersistentVolume, a StorageClass, a CSIStorageCapacity or a CSINode changed"
     ADMISSION = "the pod was created again and passed the webhook"
 
 

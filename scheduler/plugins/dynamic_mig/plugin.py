@@ -7,16 +7,15 @@ be created before the Binding is sent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from scheduler.framework import pod_reads
-from scheduler.framework.decision import Placement
+from scheduler.framework.decision import CreateInstances, Placement
 from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons, ReserveContext
 from scheduler.framework.settings import Settings
-from scheduler.model.gpu.device import Devices, MigPlacement
+from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Reason
 from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
@@ -102,6 +101,8 @@ def reserve(context: ReserveContext, placement: Placement) -> Placement:
     """Choose the place of each instance on a dynamic MIG node; GPUDevices adds the counted
     devices.
     """
+    if not context.node_info.is_dynamic:
+        return placement
     mig_placements = instance_plan.mig_placements(placement.pod, context.node_info)
     return (
         msgspec.structs.replace(placement, devices=Devices(mig_placements=mig_placements))
@@ -110,11 +111,12 @@ def reserve(context: ReserveContext, placement: Placement) -> Placement:
     )
 
 
-def pre_bind(context: ReserveContext, placement: Placement) -> Sequence[MigPlacement] | None:
+def pre_bind(context: ReserveContext, placement: Placement) -> CreateInstances | None:
     """The instances that the Binding waits for; None if all exist."""
     if not context.node_info.is_dynamic:
         return None
-    return instance_plan.missing(placement, context.node_info)
+    missing = instance_plan.missing(placement, context.node_info)
+    return None if missing is None else CreateInstances(missing)
 
 
 PLUGIN: Final = Plugin(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from scheduler.framework import pod_reads
 from scheduler.framework.decision import Placement
 from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons, Refuse, ReserveContext
@@ -78,13 +80,8 @@ def reserve(context: ReserveContext, placement: Placement) -> Placement:
     pod = placement.pod
     devices = assigned(pod, context.entry, context.node_info, placement.devices.mig_placements)
     value, shares = environment(pod, devices, context.entry)
-    return Placement(
-        pod=pod,
-        node_name=placement.node_name,
-        devices=devices,
-        cuda_visible_devices=value,
-        shares=shares,
-        notes=placement.notes,
+    return msgspec.structs.replace(
+        placement, devices=devices, cuda_visible_devices=value, shares=shares
     )
 
 
@@ -108,11 +105,11 @@ def assigned(
     elif entry is None and node.is_index_assigned and well_known.GPU in counts:
         numbers = node_info.free_indexes()[: counts.pop(well_known.GPU)]
         assert len(numbers) == pod.requests[well_known.GPU], "free count and free numbers disagree"
-    given = tuple((node.unit(name), n) for name, n in sorted(counts.items()))
+    given = [(node.unit(name), n) for name, n in sorted(counts.items())]
     if mig_placements:
         profiles = {mig_placement.profile for mig_placement in mig_placements}
-        given = tuple(one for one in given if canonical(one[0]) not in profiles)
-    return Devices(numbers, given, mig_placements)
+        given = [one for one in given if canonical(one[0]) not in profiles]
+    return Devices(numbers, tuple(given), mig_placements)
 
 
 def has_indexes(pod: Pod, node: Node) -> bool:

@@ -11,7 +11,7 @@ the same map holds it. An unavailable line does not block the others::
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeGuard
 
 import msgspec
 
@@ -30,7 +30,7 @@ from scheduler.model.gpu.cuda_env import environment
 from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.condition_reason import ConditionReason
-from scheduler.model.reasons.reason import Reason, with_numbers
+from scheduler.model.reasons.reason import Reason, is_resolvable, with_numbers
 from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins.gpu import map_devices
 from scheduler.plugins.gpu.codes import NOTHING_TO_READ
@@ -101,7 +101,9 @@ class NodesOfMap(msgspec.Struct, frozen=True):
             else:
                 crowded = crowded or tried
         kinds = {(one.code, one.resource): one for _, each in refusals for one in _every(each)}
-        return crowded or Refuse(_no_line(self.lines, refusals), tuple(kinds.values()))
+        helped = [one.node_name for _, one in refusals if _is_helped(one)]
+        refused = _no_line(self.lines, refusals)
+        return crowded or Refuse(refused, tuple(kinds.values()), tuple(dict.fromkeys(helped)))
 
     def _try(self, entry: MapEntry, check: CheckNode, work: Budget) -> Choice | None:
         """The result for one line; None if the budget is spent."""
@@ -141,6 +143,11 @@ def _leaving(sibling: Pod, tried: ChosenNode, entry: MapEntry) -> RefusedNode:
     node = tried.node_info.node
     assert node is not None
     return RefusedNode(node.name, (map_devices.leaving(sibling, entry, tried.node_info),))
+
+
+def _is_helped(refused: _RefusedLine) -> TypeGuard[RefusedNode]:
+    """Whether the end of pods on the line's node could make the line available."""
+    return isinstance(refused, RefusedNode) and is_resolvable(refused.reasons)
 
 
 def _every(refused: _RefusedLine) -> Reasons:

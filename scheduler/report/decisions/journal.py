@@ -16,6 +16,7 @@ import structlog
 
 from scheduler.config import JournalSettings
 from scheduler.decide.admission.admit import Admission
+from scheduler.decide.explain import PreemptionOutcome, explain_preemption
 from scheduler.decide.score_breakdown import Ranking, rank
 from scheduler.framework.decision import Decision, Placement
 from scheduler.framework.pipeline import Pipeline
@@ -35,6 +36,8 @@ ROWS_MAX = 50_000
 #: The search for runners-up may take one part in this many of the process's time.
 RANKING_SHARE = 100
 TEXT_MAX = 200
+#: Nodes of one decision whose reasons against preemption are kept.
+UNHELPFUL_MAX = 20
 
 log = structlog.get_logger("scheduler")
 _NO_POD = Pod(uid="", name="", namespace="")
@@ -58,6 +61,7 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
     ranking: Ranking | None = None
     message: str = ""
     diagnosis: Diagnosis | None = None
+    preemption: PreemptionOutcome | None = None
     rows: int = 0
     end: str = ""
     problem: str = ""
@@ -146,6 +150,7 @@ class Journal:
             record.placement = msgspec.structs.replace(decision, pod=_NO_POD)
         else:
             record.message = sentence(decision.diagnosis)
+            record.preemption = explain_preemption(decision, UNHELPFUL_MAX)
             self._detail(record, decision.diagnosis)
         if len(self._ring) >= self._entries and self._ring.popleft().diagnosis is not None:
             self._drop_detail()

@@ -77,8 +77,8 @@ def _outcome(record: Record) -> Outcome:
     if record.placement is not None:
         return explain_placement(record.placement)
     if record.diagnosis is not None:
-        return explain_rejection(record.diagnosis, record.message)
-    return Outcome(message=record.message)
+        return explain_rejection(record.diagnosis, record.message, record.preemption)
+    return Outcome(message=record.message, preemption=record.preemption)
 
 
 def _profiles(resources: tuple[str, ...]) -> str:

@@ -75,6 +75,8 @@ class Recorder:
                 self.waits(pod, message, node_name)
             case actions.RecordPodEvent(pod, reason, text, kind, decision_id):
                 self.note(pod, reason, text, kind, decision_id)
+            case actions.RecordPreempted(pod, preemptor, node_name):
+                self.preempted(pod, preemptor, node_name)
             case actions.RecordNodeEvent(node, reason, text):
                 self.note_node(node, reason, text)
             case actions.RecordOwnerEvent(namespace, owner, reason, text):
@@ -119,6 +121,14 @@ class Recorder:
         if self._is_news(pod, reason, text):
             self._event(pod, kind, reason, "Scheduling", text, decision_id)
 
+    def preempted(self, pod: Pod, preemptor: Pod, node_name: str) -> None:
+        """The pod was deleted for a pod of higher priority."""
+        text = f"Preempted by pod {preemptor.uid} on node {node_name}"
+        about = _reference(pod)
+        self._send_event(
+            about, "Normal", "Preempted", "Preempting", text, "", related=_reference(preemptor)
+        )
+
     def note_owner(self, namespace: str, owner: Owner, reason: str, text: str) -> None:
         """An event on the controller of a pod."""
         about = {
@@ -161,14 +171,7 @@ class Recorder:
     def _event(
         self, pod: Pod, kind: str, reason: str, action: str, note: str, decision_id: str
     ) -> None:
-        about = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "name": pod.name,
-            "namespace": pod.namespace,
-            "uid": pod.uid,
-        }
-        self._send_event(about, kind, reason, action, note, decision_id)
+        self._send_event(_reference(pod), kind, reason, action, note, decision_id)
 
     def _send_event(
         self,
@@ -178,6 +181,7 @@ class Recorder:
         action: str,
         note: str,
         decision_id: str,
+        related: dict[str, str] | None = None,
     ) -> None:
         stamp = micro_time(self._wall())
         namespace = about.get("namespace", NAMESPACE_OF_NODES)
@@ -197,6 +201,7 @@ class Recorder:
             "action": action,
             "reason": reason,
             "regarding": about,
+            **({"related": related} if related else {}),
             "note": truncated(note, NOTE_BYTES_MAX),
             "type": kind,
         }
@@ -264,6 +269,17 @@ def _shown(pod: Pod) -> Condition:
     if condition.reason != ConditionReason.WAITING_FOR_CAPACITY:
         return condition
     return msgspec.structs.replace(condition, waits_for=pod.nominated_node)
+
+
+def _reference(pod: Pod) -> dict[str, str]:
+    """The object of an event."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": pod.name,
+        "namespace": pod.namespace,
+        "uid": pod.uid,
+    }
 
 
 def event_name(pod_name: str, digest: str) -> str:

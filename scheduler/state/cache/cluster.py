@@ -22,12 +22,14 @@ from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.cache.nodes import Nodes
 from scheduler.state.cache.nominator import Nominator
 from scheduler.state.cache.pod_groups import PodGroups
+from scheduler.state.cache.preemptions import Preemptions
 from scheduler.state.cache.quotas import Quotas
 from scheduler.state.event import Change, ClusterEvent, PodDone, PodPending
 from scheduler.state.invariant import InvariantViolation
 from scheduler.state.node_info import NodeInfo, has_same_allocation
 from scheduler.state.reported_devices import recovered
 from scheduler.state.topology.reader import TopologyReader
+from scheduler.state.volumes.store import VolumeStore
 
 __all__ = ["Assumption", "Cluster"]
 
@@ -46,10 +48,12 @@ class Cluster:
     ) -> None:
         self.scheduler_name = scheduler_name
         self.namespaces = NamespaceStore(maps_allow)
-        self.nodes = Nodes(scheduler_name, self.namespaces)
+        self.volumes = VolumeStore()
+        self.nodes = Nodes(scheduler_name, self.namespaces, self.volumes)
         self.pods: dict[str, Pod] = {}
         self.assumed: dict[str, Assumption] = {}
         self.nominations = Nominator()
+        self.preemptions = Preemptions()
         #: Read by admissions, never by decisions.
         self.quotas = Quotas()
         self.groups = PodGroups(self.pods)
@@ -102,6 +106,8 @@ class Cluster:
         self.assumed[pod.uid] = assumption
         generation = self.topology.generation
         self.nodes.add_pod(pod, assumption.node_name, assumption.devices)
+        if assumption.volumes is not None:
+            self.volumes.assume(pod.uid, assumption.volumes)
         return self._in_domains(generation, pod)
 
     def forget(self, uid: str) -> list[Change]:
@@ -112,7 +118,7 @@ class Cluster:
         pod = self.pods[uid]
         self.nominations.take_back(uid)
         self.nominations.note(pod, is_assumed=False)
-        freed = self._remove_from_node(pod, assumption.node_name)
+        freed = self._remove_from_node(pod, assumption.node_name) + self.volumes.restore(uid)
         return [*freed, ClusterEvent(RequeueCause.OWNER, pod.workload)]
 
     def avoid(self, node_name: str, scopes: frozenset[str]) -> list[Change]:
@@ -163,6 +169,8 @@ class Cluster:
         assumption = self.assumed.pop(pod.uid, None)
         at = assumption.node_name if assumption else before.node_name if before else ""
         changes: list[Change] = [PodDone(pod.uid)]
+        if assumption is not None:
+            changes += self.volumes.confirm(pod.uid, is_bound=at == pod.node_name)
         if at and at != pod.node_name and before is not None:
             changes += self._remove_from_node(before, at)
         known = at == pod.node_name and assumption is None
@@ -193,6 +201,8 @@ class Cluster:
         at = assumption.node_name if assumption else pod.node_name
         if at:
             changes += self._remove_from_node(pod, at)
+        if assumption is not None:
+            changes += self.volumes.restore(uid)
         return changes + self._leave(pod)
 
     def _leave(self, pod: Pod) -> list[Change]:
@@ -215,8 +225,8 @@ class Cluster:
         if not self.nodes.remove_pod(pod, node_name):
             return []
         freed = self._freed(node_name, {**pod.requests, well_known.PODS: 1}, {})
-        counted = self._in_domains(generation, pod)
-        return [*freed, *counted, ClusterEvent(RequeueCause.DEVICES, node_name=node_name)]
+        left = [*freed, *_released(pod), *self._in_domains(generation, pod)]
+        return [*left, ClusterEvent(RequeueCause.DEVICES, node_name=node_name)]
 
     def _freed(
         self, node_name: str, before: Mapping[str, int], after: Mapping[str, int]
@@ -321,6 +331,11 @@ class Cluster:
         changed = {pod.node_name: None for pod in placed if self.nodes.recount(pod)}
         freed = [self.freed(name, frozenset()) for name in changed]
         return [*freed, *(ClusterEvent(RequeueCause.DEVICES, node_name=name) for name in changed)]
+
+
+def _released(pod: Pod) -> list[Change]:
+    """The claims that a pod does not use any more."""
+    return [ClusterEvent(RequeueCause.CLAIM, what=frozenset(pod.claims))] if pod.claims else []
 
 
 def _place(pod: Pod) -> tuple[str, tuple[str, str] | None]:

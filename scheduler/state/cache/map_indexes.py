@@ -11,6 +11,7 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import MAP_INDEX_MAX
 from scheduler.model.pods.pod import Pod
+from scheduler.model.volumes.volume_plan import VolumePlan
 
 
 class Assumption(msgspec.Struct, frozen=True, gc=False):
@@ -19,6 +20,7 @@ class Assumption(msgspec.Struct, frozen=True, gc=False):
     node_name: str
     devices: Devices
     index: int | None = None
+    volumes: VolumePlan | None = None
 
 
 class MapIndexes:

@@ -15,6 +15,7 @@ from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.advertised_resources import AdvertisedResources
 from scheduler.state.cache.namespaces import NamespaceStore
+from scheduler.state.cache.placed_priorities import PlacedPriorities
 from scheduler.state.image_nodes import ImageNodes
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
@@ -22,12 +23,15 @@ from scheduler.state.mig.layout_wait import LayoutWait
 from scheduler.state.mig.partition_store import PartitionStore
 from scheduler.state.node_info import NodeInfo, PodAllocation, allocation_of
 from scheduler.state.topology.topology import Topology
+from scheduler.state.volumes.store import VolumeStore
 
 
 class Nodes:
     """The NodeInfo of every node, in step with the index; ``namespaces`` allow maps."""
 
-    def __init__(self, scheduler_name: str, namespaces: NamespaceStore) -> None:
+    def __init__(
+        self, scheduler_name: str, namespaces: NamespaceStore, volumes: VolumeStore
+    ) -> None:
         self.node_info: dict[str, NodeInfo] = {}
         self.index = NodeIndex()
         self.filter_results = FilterResultCache(self.node_info)
@@ -35,11 +39,13 @@ class Nodes:
         self.changed_names: set[str] = set()
         self._scheduler_name = scheduler_name
         self._namespaces = namespaces
+        self._volumes = volumes
         self._aliases: dict[str, set[str]] = {}
         self.partitions = PartitionStore()
         self.offers = AdvertisedResources()
         self.topology = Topology(namespaces.of)
         self.images = ImageNodes()
+        self.priorities = PlacedPriorities(scheduler_name)
         self._settling = LayoutWait()
         self._count = 0
 
@@ -93,7 +99,7 @@ class Nodes:
         node_info.is_settled = (
             node_info.is_settled and before is not None and before.uid == node.uid
         )
-        node_info.node = node
+        node_info.set_node(node)
         self._settling.see(node)
         if node.dynamic_mig is not None:
             node_info.upsert_partitions(*self.partitions.of(node.name))
@@ -117,7 +123,7 @@ class Nodes:
         self.index.drop(name)
         self._touch(name)
         self._count -= 1
-        node_info.node = None
+        node_info.set_node(None)
         node_info.avoided, node_info.is_settled = frozenset(), False
         self._settling.lose(name)
         if not node_info.pods:
@@ -129,15 +135,20 @@ class Nodes:
         node_info = self.node_info.get(name)
         if node_info is None:
             node_info = self.node_info[name] = NodeInfo(None)
+        self.priorities.change(node_info.pod(pod.uid), pod, name)
         node_info.add(pod, self.allocation(pod, devices))
         self.topology.add_pod(pod, name)
+        if pod.volumes:
+            self._volumes.users.add(pod, name)
         if node_info.node is not None:
             self.index.put(node_info)
             self._touch(name)
 
     def renew(self, pod: Pod) -> None:
         """A placed pod changed, and holds what it held."""
-        self.node_info[pod.node_name].renew(pod)
+        node_info = self.node_info[pod.node_name]
+        self.priorities.change(node_info.pod(pod.uid), pod, pod.node_name)
+        node_info.renew(pod)
         self.topology.add_pod(pod, pod.node_name)
 
     def allocation(self, pod: Pod, devices: Devices | None) -> PodAllocation:
@@ -197,8 +208,11 @@ class Nodes:
     def remove_pod(self, pod: Pod, name: str) -> bool:
         """Remove a pod from its node; False if it was not there."""
         node_info = self.node_info.get(name)
-        if node_info is None or node_info.remove(pod.uid) is None:
+        if node_info is None or (removed := node_info.remove(pod.uid)) is None:
             return False
+        self.priorities.change(removed, None, name)
+        if pod.volumes:
+            self._volumes.users.remove(pod)
         self.topology.remove_pod(pod.uid)
         if node_info.node is not None:
             self.index.put(node_info)
@@ -229,7 +243,9 @@ class Nodes:
         return any(
             before.get(key) != after.get(key)
             for key in (*before, *after)
-            if self.index.labels.is_named(key) or well_known.is_read_by_filters(key)
+            if self.index.labels.is_named(key)
+            or well_known.is_read_by_filters(key)
+            or self._volumes.reads_label(key)
         )
 
     def _unalias(self, node: Node) -> None:

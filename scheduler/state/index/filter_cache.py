@@ -60,6 +60,8 @@ class FilterResults:
             self._diagnosis = self._build_diagnosis()
         if not others:
             return self._diagnosis
+        if 2 * len(others) > len(self._reasons):
+            return _added_up({**self._reasons, **others})
         usual = self._diagnosis, {name: self._reasons[name] for name in others}
         for name, reasons in others.items():
             self.put(name, reasons)
@@ -99,6 +101,23 @@ class FilterResults:
         # The summary is precomputed, so the diagnosis does not visit the nodes again.
         vars(diagnosis)["summary"] = self._histogram.summary(diagnosis.total)
         return diagnosis
+
+
+def _added_up(nodes: dict[str, Reasons]) -> Diagnosis | None:
+    """The diagnosis of these reasons, or None if one node fits; equal objects are counted once."""
+    counts: dict[int, tuple[Reasons, int]] = {}
+    for reasons in nodes.values():
+        if not reasons:
+            return None
+        place = id(reasons)
+        known = counts.get(place)
+        counts[place] = (reasons, 1 if known is None else known[1] + 1)
+    histogram = DiagnosisHistogram()
+    for reasons, count in counts.values():
+        histogram.add(reasons, count)
+    diagnosis = Diagnosis(total=len(nodes), nodes=nodes)
+    vars(diagnosis)["summary"] = histogram.summary(diagnosis.total)
+    return diagnosis
 
 
 class FilterResultCache:

@@ -76,7 +76,13 @@ def key_of(
         shared_class = (pod.replica_class, equivalence_of(pod))
         return (shared_class, pod.priority, pod.namespace)
     is_alone = condition.is_alone or pod.map_text is not None or bool(pod.nominated_node)
-    return (pod.uid if is_alone else equivalence_of(pod), pod.priority, pod.namespace)
+    if is_alone:
+        return (pod.uid, pod.priority, pod.namespace)
+    kind = equivalence_of(pod)
+    if pod.never_preempts:
+        kind = (kind, "Never")
+    # Nodes reject a pod because of its own claims, which others of its kind do not have.
+    return ((kind, pod.volumes) if pod.volumes else kind, pod.priority, pod.namespace)
 
 
 class EquivalenceGroup:

@@ -20,7 +20,8 @@ class RequeueCondition(msgspec.Struct, frozen=True):
     ``frees`` are the resources of which one must become free before FREED can help (``ANYTHING``:
     any resource). ``node_name`` is the only node that matters, if there is one. ``is_alone`` if the
     answer concerns this pod and not its equivalence class. ``is_for_siblings`` if it concerns any
-    line of a map, so that the siblings wait too.
+    line of a map, so that the siblings wait too. ``claims`` are the pod's own, one of which must
+    change before CLAIM can help.
     """
 
     causes: frozenset[RequeueCause]
@@ -29,12 +30,15 @@ class RequeueCondition(msgspec.Struct, frozen=True):
     node_name: str = ""
     is_alone: bool = False
     is_for_siblings: bool = False
+    claims: tuple[str, ...] = ()
 
     def tokens(self) -> Iterator[tuple[RequeueCause, str]]:
         """The index keys of the condition."""
         for cause in self.causes:
             if cause is RequeueCause.FREED:
                 yield from ((cause, resource) for resource in self.frees)
+            elif cause is RequeueCause.CLAIM:
+                yield from ((cause, key) for key in dict.fromkeys(self.claims))
             else:
                 yield cause, ANYTHING
 
@@ -86,29 +90,34 @@ class RequeueIndex:
     """Keys of groups by the changes that they wait for."""
 
     def __init__(self) -> None:
-        self._by_token: dict[tuple[RequeueCause, str], dict[Key, None]] = {}
+        self._by_cause: dict[RequeueCause, dict[str, dict[Key, None]]] = {}
 
     def __len__(self) -> int:
-        return len(self._by_token)
+        return sum(map(len, self._by_cause.values()))
 
     def add(self, key: Key, condition: RequeueCondition) -> None:
         """Register a group."""
-        for token in condition.tokens():
-            self._by_token.setdefault(token, {})[key] = None
+        for cause, token in condition.tokens():
+            self._by_cause.setdefault(cause, {}).setdefault(token, {})[key] = None
 
     def discard(self, key: Key, condition: RequeueCondition) -> None:
         """Remove a group; it must be registered with the same condition."""
-        for token in condition.tokens():
-            keys = self._by_token[token]
+        for cause, token in condition.tokens():
+            tokens = self._by_cause[cause]
+            keys = tokens[token]
             del keys[key]
             if not keys:
-                del self._by_token[token]
+                del tokens[token]
+                if not tokens:
+                    del self._by_cause[cause]
 
     def of(self, change: ClusterEvent) -> list[Key]:
         """The groups that wait for such a change, longest wait first, each once."""
+        tokens = self._by_cause.get(change.cause, {})
+        if change.cause is RequeueCause.CLAIM:  # there may be as many claims as pods
+            return list(dict.fromkeys(k for one in change.what for k in tokens.get(one, ())))
         found: dict[Key, None] = {}
-        for (cause, token), keys in self._by_token.items():
-            is_it = not change.what or token == ANYTHING or token in change.what
-            if cause is change.cause and is_it:
+        for token, keys in tokens.items():
+            if not change.what or token == ANYTHING or token in change.what:
                 found |= keys
         return list(found)

@@ -18,6 +18,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
+import msgspec
+
 from scheduler.model.pods.pod import Pod
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.backoff import BACKOFF_MAX_S, backoff_s
@@ -136,6 +138,8 @@ class SchedulingQueue:
     ) -> None:
         """The pod was rejected: wait for one of the requeue conditions."""
         pod = entry.pod
+        if pod.volumes:
+            condition = msgspec.structs.replace(condition, claims=pod.claims)
         entry.attempts += 1
         entry.ready_at = now + backoff_s(entry.attempts)
         entry.unschedulable_since = now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Final
@@ -127,6 +128,12 @@ class TopologyReader:
         wanted = frozenset(values)
         value_of = self._topology.domains(key, ANY_NODE).value_of
         return (name for name, value in value_of.items() if value in wanted)
+
+    def domain_count(self, keys: Iterable[str]) -> int:
+        """The number of combinations of values of node labels; no label is a value too."""
+        every = [self._topology.domains(key, ANY_NODE) for key in keys]
+        nodes = self._topology.node_count
+        return math.prod(len(one.sizes) + (len(one.value_of) < nodes) for one in every)
 
     def is_in(self, pods: PodSet, pod: Pod) -> bool:
         """Whether a pod is in a set, by the labels of its namespace now."""

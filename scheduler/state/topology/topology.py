@@ -72,6 +72,11 @@ class Topology:
         #: Rises with every change after which a decision may read something else.
         self.generation = 0
 
+    @property
+    def node_count(self) -> int:
+        """The number of nodes."""
+        return len(self._nodes)
+
     # --- events ------------------------------------------------------------------------------
 
     def add_pod(self, pod: Pod, node_name: str) -> None:

@@ -100,6 +100,7 @@ class PodSpec(pod_fields.SpecFields, frozen=True, rename="camel", kw_only=True):
     node_name: str = ""
     node_selector: dict[str, str] | None = None
     overhead: Amounts | None = None
+    preemption_policy: str = ""
     active_deadline_seconds: int | None = None
     priority: int | None = None
     priority_class_name: str = ""

@@ -27,6 +27,7 @@ from scheduler.watch.decode.api_types import (
     Resources,
 )
 from scheduler.watch.decode.pod_affinity import pod_affinity, spread_constraints
+from scheduler.watch.decode.pod_volumes import pod_volumes
 
 POD = msgspec.json.Decoder(PodWire)
 
@@ -39,6 +40,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
     containers = _containers(spec)
     affinity = spec.affinity.node_affinity if spec.affinity else None
     required = affinity.required if affinity else None
+    effective, score_extra = requests(spec, wire.status)
     return Pod(
         uid=meta.uid,
         name=meta.name or meta.generate_name,
@@ -57,7 +59,8 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         priority_class=spec.priority_class_name,
         has_deadline=spec.active_deadline_seconds is not None,
         group=group_of(meta.labels or {}, meta.annotations or {}, _named_group(spec)),
-        requests=requests(spec, wire.status),
+        requests=effective,
+        score_extra=score_extra,
         containers=containers,
         node_selector=spec.node_selector or {},
         required_terms=required.node_selector_terms if required else None,
@@ -69,6 +72,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         tolerations=spec.tolerations,
         host_ports=_host_ports(spec),
         images=() if spec.node_name else _images(spec),
+        volumes=pod_volumes(spec.volumes, meta.name or meta.generate_name),
         unsupported=pod_fields.unsupported(spec),
         required_features=pod_fields.required_features(spec),
         condition=_scheduled_condition(wire.status.conditions or ()),
@@ -76,6 +80,9 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         is_admitted=wire.status.start_time is not None,
         has_claims=bool(spec.resource_claims or wire.status.extended_resource_claim_status),
         allocated=_allocated(wire.status.container_statuses or ()),
+        started=wire.status.start_time or "",
+        is_preempted=_is_preempted(wire.status.conditions or ()),
+        never_preempts=spec.preemption_policy == "Never",
     )
 
 
@@ -133,6 +140,15 @@ def _scheduled_condition(conditions: tuple[ConditionWire, ...]) -> Condition:
         if one.type == "PodScheduled":
             return Condition(one.status, one.reason, one.message, one.last_transition_time or "")
     return Condition()
+
+
+def _is_preempted(conditions: tuple[ConditionWire, ...]) -> bool:
+    """Whether the pod says that a scheduler preempts it."""
+    return any(
+        one.type == well_known.DISRUPTION_TARGET
+        and (one.status, one.reason) == ("True", well_known.PREEMPTION_BY_SCHEDULER)
+        for one in conditions
+    )
 
 
 def _containers(spec: PodSpec) -> tuple[Container, ...]:
@@ -199,19 +215,17 @@ def requested(wanted: Resources | None) -> resources.Amounts:
     return resources.amounts({**(wanted.limits or {}), **(wanted.requests or {})})
 
 
-def requests(spec: PodSpec, status: PodStatus) -> resources.Amounts:
-    """A pod's effective requests, or the allocated amounts if it is placed."""
+def requests(spec: PodSpec, status: PodStatus) -> tuple[resources.Amounts, tuple[int, int]]:
+    """A pod's effective requests, or the allocated amounts if it is placed; and what scores add."""
     held = _Holdings(status) if spec.node_name else None
-    found = resources.effective(
-        (_container_requests(container, held) for container in spec.containers),
-        [(_container_requests(c, held), is_sidecar(c)) for c in spec.init_containers],
-        held.of_pod(requested(spec.resources)) if held else requested(spec.resources),
-        resources.amounts(spec.overhead),
-    )
+    regular = [_container_requests(container, held) for container in spec.containers]
+    init = [(_container_requests(c, held), is_sidecar(c)) for c in spec.init_containers]
+    own = held.of_pod(requested(spec.resources)) if held else requested(spec.resources)
+    found = resources.effective(regular, init, own, resources.amounts(spec.overhead))
     for resource, amount in found.items():
         if amount < 0:  # the API server rejects it; it would free the capacity of other pods
             raise QuantityError(str(amount), f"{resource} cannot be requested below zero")
-    return found
+    return found, resources.score_extra(regular, init, own, is_placed=held is not None)
 
 
 def _container_requests(container: ContainerWire, held: _Holdings | None) -> resources.Amounts:

@@ -10,13 +10,12 @@ from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_partition import PartitionController
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.framework.decision import PendingPlacement
+from scheduler.framework.decision import CreateInstances, PendingPlacement
 from scheduler.model.actions import (
-    DropCondition,
+    CompleteStep,
     DropPlacement,
     RecordPodEvent,
     RequestPartitions,
-    StartBinding,
 )
 from scheduler.model.crd.mig_partition import (
     MigInstance,
@@ -105,13 +104,13 @@ class Stage:
 
 
 def bound(*uids: str) -> Effects:
-    """The Bindings of these pods are started, and their queued conditions are dropped."""
-    return tuple(one for uid in uids for one in (DropCondition(uid), StartBinding(uid)))
+    """The Bindings of these pods do not wait for their MIG instances any more."""
+    return tuple(CompleteStep(uid, CreateInstances.name) for uid in uids)
 
 
 def started(effects: Effects) -> list[str]:
     """The pods whose Bindings are started."""
-    return [one.uid for one in effects if isinstance(one, StartBinding)]
+    return [one.uid for one in effects if isinstance(one, CompleteStep)]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from scheduler.controllers.table import NOT_FOR_WAITING_PODS, Controllers, Contr
 from scheduler.model import actions
 from scheduler.model.crd.migration_actions import DeleteMigration, MigrationAction
 from scheduler.model.pods.pod import Unread
+from scheduler.model.volumes.claim import Claim
 from scheduler.state import event as ev
 from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.invariant import InvariantViolation
@@ -34,6 +35,8 @@ HANDLERS = [
     "migrations",
     "cluster-cache",
     "mig-partitions",
+    "volume-binding",
+    "preemption",
 ]
 TICKERS = [
     "reservations",
@@ -45,6 +48,8 @@ TICKERS = [
     "cluster-cache",
     "migrations",
     "mig-partitions",
+    "volume-binding",
+    "preemption",
     "gauges",
 ]
 
@@ -125,10 +130,10 @@ ROUTES: list[tuple[ev.Event, list[str]]] = [
     (ev.PodUpdated(structs.replace(A, is_deleting=True)), EVERY_POD),
     (ev.PodUpdated(structs.replace(A, unread=Unread(rest="x"))), EVERY_POD),
     (ev.PodDeleted(A.uid), [name for name in EVERY_POD if name != "unreadable-objects"]),
-    (ev.PodsReplaced((A,)), EVERY_POD),
+    (ev.PodsReplaced((A,)), [name for name in EVERY_POD if name != "preemption"]),
     (
         ev.NodeUpdated(node("n1")),
-        ["node-events", "unreadable-objects", "devices", "migrations", *HANDLERS[-2:]],
+        ["node-events", "unreadable-objects", "devices", "migrations", *HANDLERS[-4:-1]],
     ),
     (
         ev.BindEnded(A.uid, ev.BindOutcome.BOUND),
@@ -136,6 +141,10 @@ ROUTES: list[tuple[ev.Event, list[str]]] = [
     ),
     (ev.PodRejected(A.uid, "x"), ["node-avoidance", "migrations"]),
     (ev.PodRecreated(A, 1, "replaced"), ["migrations"]),
+    (ev.StorageDeleted(Claim, "team/data"), ["migrations", "cluster-cache", "volume-binding"]),
+    (ev.VolumesWritten(A.uid, 1), ["migrations", "volume-binding"]),
+    (ev.BudgetDeleted("team", "web"), ["migrations", "cluster-cache"]),
+    (ev.PreemptionEnded(A, "n1", ()), ["migrations", "preemption"]),
 ]
 
 
@@ -214,9 +223,9 @@ async def test_a_handler_that_fails_stops_no_other_and_is_named(name: str, part:
 
 
 async def test_an_effect_that_fails_stops_no_other() -> None:
-    """StartBinding fails, because no placement of the pod is known."""
+    """CompleteStep fails, because no placement of the pod is known."""
     stage = Stage()
-    put(stage, Probe("devices", stage, (actions.StartBinding("unknown"), note("after"))))
+    put(stage, Probe("devices", stage, (actions.CompleteStep("unknown", "volumes"), note("after"))))
     async with playing(stage):
         stage.see(EVENT)
         assert (await stage.recorder.next())[1] == "after"
@@ -272,13 +281,16 @@ SENT = [
     (actions.RecordScheduled(A, "n1"), ("recorder", "record")),
     (actions.RecordUnscheduled(A, ""), ("recorder", "record")),
     (actions.RecordWaiting(A, "", "n1"), ("recorder", "record")),
+    (actions.RecordPreempted(A, A, "n1"), ("recorder", "record")),
     (actions.DropCondition(A.uid), ("recorder", "record")),
     (actions.ForgetPod(A.uid), ("recorder", "record")),
     (actions.LookUpPod(A), ("terminated_pods", "look_up")),
     (actions.RecreatePod(A, 1), ("recreator", "send")),
+    (actions.PreemptPods(A, "n1", (A,)), ("preemptor", "send")),
     (actions.RequestPartitions("n1", ()), ("partitions", "send")),
     (actions.SetMigConfig("n1", "all-1g.10gb"), ("partitions", "send")),
-    (actions.StartBinding(A.uid), ("bindings", "start")),
+    (actions.CompleteStep(A.uid, "volumes"), ("bindings", "complete")),
+    (actions.WriteVolumes(A.uid, 1, ()), ("volumes", "send")),
     (actions.DropPlacement(A.uid), ("bindings", "drop")),
     (DeleteMigration(MIGRATION), ("migrations", "send")),
 ]

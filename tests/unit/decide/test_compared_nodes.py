@@ -111,6 +111,28 @@ def test_soft_spread_prefers_the_domain_with_the_fewest_pods(selector: Json, nam
     assert placed(cluster(*nodes), pod(gpus=1, spec=spec)).node_name == name
 
 
+def test_soft_spread_counts_pods_on_nodes_whose_taints_compare() -> None:
+    pipeline = default_pipeline(Settings(compare_numbers=True))
+    constraint = {
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "nodeTaintsPolicy": "Honor",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    nodes: list[Any] = [
+        node("a", labels={"zone": "a"}, gpus=1, taints=["load=5:NoSchedule"]),
+        node("b", labels={"zone": "b"}, gpus=1),
+        *(pod(f"web-{number}", node="a", labels={"app": "web"}) for number in range(2)),
+        pod("web-b", node="b", labels={"app": "web"}),
+    ]
+    toleration = {"key": "load", "operator": "Gt", "value": "4"}
+    spec = {"topologySpreadConstraints": [constraint]}
+    newcomer = pod(gpus=1, spec=spec, tolerations=[toleration])
+
+    assert placed(cluster(*nodes), newcomer, pipeline).node_name == "b"
+
+
 def test_nominated_node_is_taken_before_a_better_one() -> None:
     nodes: list[Any] = [node("tight", gpus=1), node("wide", gpus=8)]
 

@@ -22,6 +22,15 @@ from tests.builders import (
     node,
     pod,
 )
+from tests.storage import (
+    ZONE,
+    claim,
+    csi_driver,
+    csi_node,
+    storage_class,
+    uses,
+    volume,
+)
 
 PIPELINES = {
     REASON_CODES["MAP_NOT_ALLOWED"]: default_pipeline(),
@@ -50,6 +59,48 @@ APART: dict[str, Any] = {"affinity": {"podAntiAffinity": {REQUIRED: NEAR_X}}}
 EVENLY = {**APP_X, "topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
 ZONE_A = node(labels={"zone": "a"})
 X_IN_A = pod("x", node="n1", labels={"app": "x"})
+
+LOCAL, FAST = storage_class(), storage_class("fast", provisioner="x.example/y")
+ONE_POD: dict[str, Any] = {"modes": ["ReadWriteOncePod"], "volume": "pv"}
+ON_N2 = volume(host="n2", for_claim="team/data", claim_uid="uid-data")
+DISK = {"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "d"}}]}
+#: What each is about stands first: a claim, a volume, or a pod that uses it.
+VOLUMES: dict[str, tuple[list[Any], PodFields]] = {
+    "CLAIM_NOT_FOUND": ([FOUR], {"spec": uses("data")}),
+    "CLAIM_NOT_USABLE": ([claim(deleting=True), FOUR], {"spec": uses("data")}),
+    "CLAIM_NOT_BOUND": (
+        [claim(class_name="now"), storage_class("now", delayed=False), FOUR],
+        {"spec": uses("data")},
+    ),
+    "CLAIM_IN_USE": (
+        [claim(**ONE_POD), volume(), FOUR, pod("a", node="n1", spec=uses("data"))],
+        {"spec": uses("data")},
+    ),
+    "DISK_IN_USE": ([FOUR, pod("a", node="n1", spec=DISK)], {"spec": DISK}),
+    "VOLUME_LIMIT": (
+        [FOUR, claim(class_name="fast"), FAST, csi_node("n1", {"x.example/y": 0})],
+        {"spec": uses("data")},
+    ),
+    "CSI_DRIVER_MISSING": (
+        [FOUR, claim(class_name="fast"), FAST, csi_driver("x.example/y", required=True)],
+        {"spec": uses("data")},
+    ),
+    "VOLUME_NOT_FOUND": ([claim(volume="gone"), FOUR], {"spec": uses("data")}),
+    "VOLUME_AFFINITY": ([claim(volume="pv"), ON_N2, FOUR], {"spec": uses("data")}),
+    "VOLUME_ZONE": (
+        [claim(volume="pv"), volume(labels={ZONE: "b"}), node(labels={ZONE: "a"})],
+        {"spec": uses("data")},
+    ),
+    "VOLUME_NOT_AVAILABLE": ([claim(), LOCAL, FOUR], {"spec": uses("data")}),
+    "STORAGE_FULL": (
+        [claim(class_name="fast"), FAST, csi_driver("x.example/y", capacity=True), FOUR],
+        {"spec": uses("data")},
+    ),
+    "MAP_AND_VOLUME": (
+        [claim(volume="pv"), ON_N2, FOUR],
+        {"map": "0=n1:0", "spec": uses("data")},
+    ),
+}
 
 EXAMPLES: dict[ReasonCode, tuple[list[Any], PodFields]] = {
     REASON_CODES["NODE_UNSCHEDULABLE"]: ([node(cordoned=True)], {}),
@@ -147,6 +198,7 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], PodFields]] = {
     REASON_CODES["NODE_UNREADABLE"]: ([node(gpus=257, with_gpu_indexes=True)], {"gpus": 1}),
     REASON_CODES["UNSUPPORTED"]: ([FOUR], {"spec": {"resourceClaims": [{"name": "x"}]}}),
     REASON_CODES["NO_NODES"]: ([], {"gpus": 1}),
+    **{REASON_CODES[name]: example for name, example in VOLUMES.items()},
 }
 
 

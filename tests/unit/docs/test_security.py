@@ -10,7 +10,7 @@ import yaml
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/security.md").read_text(encoding="utf-8")
-POLICIES = ("admission-policies.yaml", "fencing-policy.yaml")
+POLICIES = ("admission-policies.yaml", "fencing-policy.yaml", "preemption-policy.yaml")
 
 Row = tuple[str, frozenset[str], frozenset[str]]
 
@@ -37,7 +37,13 @@ def shipped(file: str) -> set[Row]:
 
 
 @pytest.mark.parametrize(
-    "file", ["cluster/rbac.yaml", "cluster/rbac-migrations.yaml", "cluster/rbac-relabel.yaml"]
+    "file",
+    [
+        "cluster/rbac.yaml",
+        "cluster/rbac-migrations.yaml",
+        "cluster/rbac-preemption.yaml",
+        "cluster/rbac-relabel.yaml",
+    ],
 )
 def test_role_table_equals_the_role(file: str) -> None:
     told = {

@@ -27,7 +27,7 @@ from gpuctl.doctor.facts import (
     Unread,
 )
 from gpuctl.doctor.finding import Level
-from gpuctl.doctor.rights import rights, rights_of_moves
+from gpuctl.doctor.rights import rights, rights_of_moves, rights_of_preemption
 from tests.unit.gpuctl.wellcluster import (
     ENTRY,
     GPU,
@@ -54,7 +54,7 @@ def test_where_all_is_well_every_finding_is_ok_and_asks_for_nothing() -> None:
 
     assert {one.level for one in found} == {Level.OK}
     assert [one.advice for one in found if one.advice] == []
-    assert len({one.about for one in found}) == len(found) == 19
+    assert len({one.about for one in found}) == len(found) == 21
 
 
 FAULTS = [
@@ -346,6 +346,11 @@ HOME = "gpu-scheduler-system"
     ("missing", "result"),
     [
         pytest.param(tuple(rights_of_moves(HOME)), "has no right to migrate pods", id="off"),
+        pytest.param(
+            tuple(one for one in rights_of_moves(HOME) if one not in rights_of_preemption()),
+            "has no right to migrate pods",
+            id="off-with-preemption",
+        ),
         pytest.param(tuple(rights_of_moves(HOME)[:1]), "may only report migrations", id="report"),
     ],
 )
@@ -363,6 +368,7 @@ def test_moves_that_are_switched_off_are_told_and_no_fault(
     [
         pytest.param("rbac.yaml", rights(HOME, "gpu-scheduler"), id="always"),
         pytest.param("rbac-migrations.yaml", rights_of_moves(HOME), id="moves"),
+        pytest.param("rbac-preemption.yaml", rights_of_preemption(), id="preemption"),
     ],
 )
 def test_the_rights_asked_for_are_those_of_the_shipped_roles(

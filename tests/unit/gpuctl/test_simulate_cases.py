@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.gpuctl.cli import ROOT, Json, gpuctl
+from tests.unit.gpuctl.cli import GPU, ROOT, Json, gpuctl, node, pod, rows, spec
 
 DATED = '  name: h100-new\n  creationTimestamp: "2026-01-01T00:00:00Z"\n'
 CASES = ROOT / "tests" / "cases"
@@ -108,3 +108,20 @@ def test_a_training_workers_line_is_its_replica_index_in_whatever_order_they_com
         "cifar-worker-1": ("plain-b", "0,1"),
         "cifar-worker-0": ("plain-a", "0,1"),
     }
+
+
+def test_a_pod_of_higher_priority_preempts_in_the_simulated_cluster() -> None:
+    low, high = (
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **body}
+        for body in (
+            {"metadata": {"name": "low"}, "value": 1},
+            {"metadata": {"name": "high"}, "value": 9},
+        )
+    )
+    first = pod("first", {**spec(GPU, 1), "priorityClassName": "low"})
+    second = pod("second", {**spec(GPU, 1), "priorityClassName": "high"})
+
+    found = {row["pod"]: row for row in rows(node("n1", gpu=1), low, high, first, second)}
+
+    assert {name: row["node"] for name, row in found.items()} == {"first": None, "second": "n1"}
+    assert "preempted on node n1 by default/second (priority 9)" in found["first"]["reason"]

@@ -26,7 +26,7 @@ from gpuctl.pod_facts import (
     age,
     facts_of,
 )
-from scheduler.decide.explain import Meaning, Outcome, Refusal
+from scheduler.decide.explain import Meaning, Outcome, PreemptionOutcome, Refusal, VictimOutcome
 from scheduler.decide.score_breakdown import NodeScore, Ranking
 from scheduler.report.decisions.api_types import (
     API_VERSION,
@@ -232,6 +232,29 @@ def test_the_api_answers_node_by_node_and_with_what_was_tried(
     assert "degraded: 2g.20gb->1g.10gb" in text
     assert "  2g.20gb: 0/1 nodes" in text
     assert "ab-7      3    as above" in text
+
+
+def test_the_pods_that_have_to_go_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    victim = VictimOutcome(namespace="team", pod="low", priority=5, scheduler="gpu-scheduler")
+    preempts = PreemptionOutcome(node="n1", victims=(victim,), violations=1)
+    outcome = Outcome(message=SENTENCE, total=1, refusals=(short("n1"),), preemption=preempts)
+
+    text = shown(capsys, told_by(waiting_pod(), answered(outcome)))
+
+    assert "has to go on node n1 (1 of them against a PodDisruptionBudget)\n" in text
+    assert "team/low  5         gpu-scheduler" in text
+
+
+def test_nodes_that_preemption_does_not_help_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    preempts = PreemptionOutcome(refusals=(short("n2"),))
+    outcome = Outcome(message=SENTENCE, total=1, refusals=(short("n1"),), preemption=preempts)
+
+    text = shown(capsys, told_by(waiting_pod(), answered(outcome)))
+
+    assert "even without every pod that may be preempted\n" in text
+    assert text.count("n2    NodeResourcesFit  INSUFFICIENT") == 1
 
 
 def test_many_nodes_with_one_answer_share_a_line_unless_all_are_wanted(

@@ -23,7 +23,10 @@ from gpuctl.doctor.facts import (
     Webhook,
 )
 
-POLICIES = ("protected-annotations", "bindings", "fencing", "deletes", "status", "partitions")
+POLICIES = (
+    *("protected-annotations", "bindings", "fencing", "deletes", "status", "volumes"),
+    *("partitions", "preemptions"),
+)
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
 TARGET = "gpu-scheduler-webhook.gpu-scheduler-system.svc"
@@ -56,6 +59,7 @@ def facts(**changes: Any) -> Facts:
         mutation=Mutation(True, 0.02),
         missing_rights=(),
         missing_for_moves=(),
+        missing_for_preemption=(),
         schedulers=("gpu-scheduler-system",),
         strangers=(),
         quotas=(Quota("team", "gpus", GPU, 3, 4),),

@@ -112,6 +112,8 @@ class Listener(Recorder):
         self.forgotten: list[str] = []
         #: By pod: the node that stands on it as nominated.
         self.nominated: dict[str, str] = {}
+        #: By pod: what its Binding waits for.
+        self.waiting: dict[str, str] = {}
         self._heard: asyncio.Queue[tuple[str, str, str]] = asyncio.Queue()
 
     def _say(self, pod: Pod, what: str, text: str) -> None:
@@ -136,12 +138,16 @@ class Listener(Recorder):
 
     def waits(self, pod: Pod, message: str, node_name: str) -> None:
         self.nominated[pod.name] = node_name
+        self.waiting[pod.name] = message
 
     def note(
         self, pod: Pod, reason: str, text: str, kind: str = "Warning", decision_id: str = ""
     ) -> None:
         self.ids.append(decision_id)
         self._say(pod, reason, text)
+
+    def preempted(self, pod: Pod, preemptor: Pod, node_name: str) -> None:
+        self._say(pod, "Preempted", f"{preemptor.uid} {node_name}")
 
     def note_node(self, node: Node, reason: str, text: str) -> None:
         self.said.append((node.name, reason, text))
@@ -195,7 +201,7 @@ def wire(
     state = empty_state(pipeline.scheduler_name, pipeline.maps_allow, pipeline.reach)
     controllers = Controllers(state, binder, gate, metrics, lambda: WALL, settings)
     double = cast(Any, sent)
-    shells = Shells(recorder, double, double, double, double)
+    shells = Shells(recorder, *[double] * 6)
     runner = ActionRunner(shells, controllers.bindings)
     loop = Loop(pipeline, state, inbox, gate, controllers, runner, journal, metrics, clock, decider)
     return Wiring(loop, inbox, binder, gate, controllers, sent)

@@ -43,7 +43,7 @@ async def refusal(stage: Stage, *objects: Any, fields: Any, name: str = "a") -> 
 
 
 REFUSED = [
-    pytest.param({"gpus": 1, "spec": {"volumes": CLAIM}}, "UnsupportedField", False, id="volume"),
+    pytest.param({"gpus": 1, "spec": {"volumes": CLAIM}}, "WaitingForVolume", False, id="volume"),
     pytest.param(
         {"gpus": 1, "spec": {"affinity": AFFINITY}}, "Unschedulable", True, id="pod-affinity"
     ),

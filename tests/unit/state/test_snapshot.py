@@ -8,11 +8,23 @@ import msgspec
 import pytest
 
 from scheduler.model.reasons.reason import RequeueCause
+from scheduler.state.cache.cluster import Assumption
 from scheduler.state.queue.requeue_conditions import RequeueCondition
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, restore, take
-from tests.builders import cluster, container, namespace, node, pod, refused, settle
+from tests.builders import cluster, container, namespace, node, placed, pod, refused, settle
+from tests.storage import (
+    HOSTNAME,
+    attachment,
+    capacity,
+    claim,
+    csi_driver,
+    csi_node,
+    storage_class,
+    uses,
+    volume,
+)
 
 
 def snapshot(
@@ -86,3 +98,24 @@ def test_snapshot_has_no_env_and_only_our_annotations() -> None:
 
     assert b"hunter2" not in written
     assert b'"name":"a"' in written
+
+
+def test_storage_and_assumed_volumes_survive_the_snapshot() -> None:
+    """Written down as JSON: the next pod gets the same answer, with its claim in the reason."""
+    state = cluster(
+        *(node(labels={HOSTNAME: "n1"}), storage_class(), storage_class("fast", provisioner="x")),
+        *(claim(), claim("more"), volume(host="n1"), csi_node("n1", {"d": 3}), csi_driver("d")),
+        *(capacity(free="1Gi"), attachment(driver="d", volume="pv")),
+    )
+    user = pod("a", spec=uses("data"))
+    decision = placed(state, user)
+    state.upsert_pod(user)
+    state.assume(user, Assumption("n1", decision.devices, volumes=decision.volumes))
+
+    written = msgspec.json.encode(snapshot(state))
+    again = restore(msgspec.json.decode(written, type=ClusterSnapshot))
+
+    assert list(again.volumes.every()) == list(state.volumes.every())
+    assert again.volumes.volume("pv") == state.volumes.volume("pv")
+    other = pod("b", spec=uses("more"))
+    assert refused(again, other) == refused(state, other)

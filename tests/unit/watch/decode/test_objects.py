@@ -206,6 +206,14 @@ def test_every_schedulers_pods_are_watched_until_they_end() -> None:
         "podmigrations",
         "migpartitions",
         "resourcequotas",
+        "poddisruptionbudgets",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "storageclasses",
+        "csidrivers",
+        "csinodes",
+        "csistoragecapacities",
+        "volumeattachments",
     }
     assert {source.selector for source in every("own") if source is not PODS} == {""}
 

@@ -1,0 +1,185 @@
+"""PostFilter: what the plugins make of a rejection, with single nodes to try things out on.
+
+kube-scheduler does so in ``schedule_one.go`` (RunPostFilterPlugins). It has a budget of its own, as
+large as a decision's: what the search for a node cost does not change which pods are preempted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from scheduler.decide.view import WhatIfView, stronger
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.pipeline import (
+    EVERY_NODE,
+    Pipeline,
+    PreFiltered,
+    first_bound_rejection,
+    first_rejection,
+)
+from scheduler.framework.plugin import (
+    FITS,
+    Choice,
+    ChosenNode,
+    PostFilterContext,
+    Reasons,
+    Refuse,
+    RefusedNode,
+    ReserveContext,
+)
+from scheduler.model.pods.pod import Pod
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.node_info import NodeInfo
+
+#: What it takes to copy a node's books, in steps of one check.
+COPY_STEPS = 8
+
+
+def post_filter(
+    cluster: Cluster, pipeline: Pipeline, rejection: Rejection, work: Budget
+) -> Rejection:
+    """The rejection as PostFilter leaves it; a ``Preemption`` where pods can make room."""
+    if not pipeline.has_post_filter:
+        return rejection
+    context = context_of(cluster, pipeline, rejection, work.limit)
+    answer = pipeline.post_filter(context)
+    work.spend(context.work.spent)
+    return answer
+
+
+def context_of(
+    cluster: Cluster, pipeline: Pipeline, rejection: Rejection, limit: int
+) -> PostFilterContext:
+    """What PostFilter gets; it may spend as many steps as the limit."""
+    pod, own = rejection.pod, Budget(limit)
+    nominated = cluster.nominated.get(pod.uid)
+    return PostFilterContext(
+        view=cluster,
+        settings=pipeline,
+        rejection=rejection,
+        nominated_node=nominated.nominated_node if nominated is not None else "",
+        trial=_Trials(cluster, pod, pipeline, own).on,
+        work=own,
+    )
+
+
+class _Trials:
+    """The trials of one decision; what they have in common is looked up once."""
+
+    def __init__(self, cluster: Cluster, pod: Pod, pipeline: Pipeline, work: Budget) -> None:
+        self._cluster, self._pod, self._pipeline, self._work = cluster, pod, pipeline, work
+
+    def on(self, node_name: str) -> NodeTrial:
+        """A node as it is, with the stronger pods that are nominated for it."""
+        beside = self._beside.get(node_name, ())
+        filtered = self._unfiltered if not beside else None
+        return NodeTrial(
+            self._cluster, self._pod, self._pipeline, node_name, beside, self._work, filtered
+        )
+
+    @cached_property
+    def _beside(self) -> dict[str, list[Pod]]:
+        found: dict[str, list[Pod]] = {}
+        for one in stronger(self._cluster.nominated, self._pod):
+            found.setdefault(one.nominated_node, []).append(one)
+        return found
+
+    @cached_property
+    def _unfiltered(self) -> PreFiltered | None:
+        """PreFilter's answer where it says nothing about the cluster as it is: it says nothing
+        without some pods either. None where it is to be asked about each trial."""
+        filtered = self._pipeline.pre_filter(self._cluster, self._pod)
+        return EVERY_NODE if filtered is EVERY_NODE else None
+
+
+class NodeTrial:
+    """One node with pods taken off (``framework.plugin.Trial``); stronger nominated pods hold it.
+
+    Every filter is asked again after each change, PreFilter included: the pods of the node count in
+    its topology domains. The class filters read no pods, so they are asked once.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        pod: Pod,
+        pipeline: Pipeline,
+        node_name: str,
+        beside: Iterable[Pod],
+        work: Budget,
+        filtered: PreFiltered | None = None,
+    ) -> None:
+        self._pod = pod
+        self._pipeline = pipeline
+        self._node_name = node_name
+        self._work = work
+        self._view = WhatIfView(cluster)
+        self._view.hold(beside)
+        self._filtered = filtered
+        self._filters = pipeline.every_filter
+        self._chosen: ChosenNode | None = None
+        work.spend(COPY_STEPS)
+
+    def remove(self, uid: str) -> None:
+        """Take a pod off the node."""
+        self._work.spend(1)
+        self._view.remove(uid, self._node_name)
+
+    def put_back(self, uid: str) -> None:
+        """Enter a pod again that was removed."""
+        self._view.put_back(uid)
+
+    def reasons(self) -> Reasons | None:
+        """Why the node does not take the pod now; None where the budget is spent."""
+        self._chosen = None
+        pod, pipeline, view = self._pod, self._pipeline, self._view
+        if not self._work.spend(pod.label_steps + pod.node_steps):
+            return None
+        filtered = self._filtered or pipeline.pre_filter(view, pod)
+        if isinstance(filtered, Refuse):
+            return (filtered.reason, *filtered.behind)
+        node_info = view.at(self._node_name)
+        assert node_info is not None, f"{self._node_name} does not exist"
+
+        def ask(asked: NodeInfo) -> Reasons:
+            is_own = asked is node_info
+            filters = self._filters if is_own else pipeline.every_filter
+            reasons = first_rejection(pod, asked, filters)
+            if is_own and not reasons:
+                self._filters = pipeline.node_filters
+            return reasons or first_bound_rejection(asked, filtered.bound)
+
+        choice = (
+            _judge(node_info, ask(node_info))
+            if filtered.named is None
+            else filtered.named.choose(ask, self._work)
+        )
+        if isinstance(choice, ChosenNode):
+            if choice.node_info is not node_info:
+                return filtered.named.elsewhere if filtered.named is not None else FITS
+            self._chosen = choice
+            return FITS
+        return _against(choice)
+
+    def reserve(self) -> Placement | Refuse:
+        """What the pod would get; the last ``reasons`` must have been none."""
+        assert self._chosen is not None, "the node has a reason against the pod"
+        chosen = self._chosen
+        context = ReserveContext(self._view, self._pipeline, chosen.node_info, chosen.entry)
+        return self._pipeline.reserve(self._pod, context)
+
+
+def _against(choice: RefusedNode | Refuse | None) -> Reasons | None:
+    match choice:
+        case RefusedNode(_, reasons):
+            return reasons
+        case Refuse(reason, behind):
+            return (reason, *behind)
+    return None  # it takes too many steps to find out
+
+
+def _judge(node_info: NodeInfo, reasons: Reasons) -> Choice:
+    assert node_info.node is not None
+    return RefusedNode(node_info.node.name, reasons) if reasons else ChosenNode(node_info)

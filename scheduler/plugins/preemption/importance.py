@@ -1,0 +1,59 @@
+"""Which of two pods is rather kept, and which of several sets of victims is rather taken.
+
+Same as ``pkg/scheduler/framework/preemption`` (MoreImportantVictim, pickOneNodeForPreemption).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from scheduler.model.gpu.device import Devices
+from scheduler.model.pods.pod import Pod
+
+#: Sorts behind every timestamp: a pod that has not started counts as if it started now.
+_NOW: Final = "~"
+#: Added to each priority, so that a few pods of negative priority are not better than fewer.
+_OFFSET: Final = 2**31
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A node that takes the pod without these victims, the most important one first."""
+
+    node_name: str
+    victims: tuple[Pod, ...]
+    violations: int
+    devices: Devices = Devices()
+
+
+def by_importance(pods: Sequence[Pod]) -> list[Pod]:
+    """The most important first: higher priority, then the earlier start."""
+    return sorted(pods, key=lambda pod: (-pod.priority, _start(pod), pod.created, pod.uid))
+
+
+def best(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates that no criterion tells apart, by name; the first one is taken."""
+    least = min(map(_cost, candidates))
+    cheapest = [one for one in candidates if _cost(one) == least]
+    latest = max(map(_earliest_start, cheapest))
+    equal = [one for one in cheapest if _earliest_start(one) == latest]
+    return sorted(equal, key=lambda one: one.node_name)
+
+
+def _cost(candidate: Candidate) -> tuple[int, int, int, int]:
+    """Smaller is better: violations, the highest priority, the sum of priorities, the number."""
+    priorities = [pod.priority for pod in candidate.victims]
+    total = sum(priority + _OFFSET for priority in priorities)
+    return candidate.violations, max(priorities), total, len(priorities)
+
+
+def _earliest_start(candidate: Candidate) -> str:
+    """Of the victims with the highest priority."""
+    highest = max(pod.priority for pod in candidate.victims)
+    return min(_start(pod) for pod in candidate.victims if pod.priority == highest)
+
+
+def _start(pod: Pod) -> str:
+    return pod.started or _NOW

@@ -1,0 +1,1 @@
+"""Storage objects as last seen, with what placements assume of them."""
