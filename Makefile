@@ -68,8 +68,8 @@ controlplane: $(STAMP) ## find or build the Kubernetes programs (the first time 
 	$(BIN)/python -m tools.controlplane build
 
 .PHONY: test-unit
-test-unit: $(STAMP) ## unit, property and HTTP tests only (about 3 min)
-	$(BIN)/pytest -n 2 --durations=15 tests/unit tests/property tests/http $(PYTEST_ARGS)
+test-unit: $(STAMP) ## unit, property and HTTP tests, and 300 recorded sequences of kube-scheduler (about 3 min)
+	$(BIN)/pytest -n 2 --durations=15 tests/unit tests/property tests/http tests/differential $(PYTEST_ARGS)
 
 .PHONY: test-fast
 test-fast: controlplane ## unit tests and the ten most telling tests on the real API server (under 5 min)
@@ -93,9 +93,17 @@ nightly: controlplane ## a search for new examples, a hundred kills, minutes wit
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n 2 --timeout=900 tests/property $(PYTEST_ARGS)
 	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane tests/property $(PYTEST_ARGS)
 
+.PHONY: upstream-e2e
+upstream-e2e: controlplane ## Kubernetes' own tests of scheduling, with kube-scheduler and with us; results into docs/conformance.md (half an hour, the first build 15 min more)
+	$(BIN)/python -m tools.upstream_e2e $(ARGS)
+
 .PHONY: chaos
 chaos: controlplane ## half an hour of attacks, kills and outages; ARGS="--minutes 2 --seed 7"
 	$(BIN)/python -m tests.chaos $(ARGS)
+
+.PHONY: differential
+differential: controlplane ## our decisions beside the real kube-scheduler's: SEQUENCES=300 SEED=1; resumes (docs/conformance.md)
+	$(BIN)/python -m tests.differential --sequences $(or $(SEQUENCES),300) --seed $(or $(SEED),1) $(ARGS)
 
 .PHONY: mutants
 mutants: $(STAMP) ## take out each guard of tools/mutants/guards.yaml: a test must notice (3-20 min; ARGS=--policies: those of the admission policies, on a real API server)

@@ -1,0 +1,35 @@
+"""Sequences in lock step with the real kube-scheduler (tests/differential), run live."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from tests.differential.generate.core import sequence
+from tests.differential.live.driver import Differs
+from tests.differential.live.run import lock_step
+from tests.differential.our_side import PIPELINE
+from tests.differential.replay import replay
+
+#: None of these seeds is recorded.
+SEEDS: Final = range(100_001, 100_016)
+
+
+async def test_live_sequences_have_no_difference(tmp_path: Path) -> None:
+    async with lock_step(tmp_path / "cp") as driver:
+        for seed in SEEDS:
+            recording = await driver.run(sequence(seed))
+            assert len(recording.answers) > 10
+            assert replay(recording) == ""
+
+
+async def test_live_run_reports_a_filter_that_is_left_out(tmp_path: Path) -> None:
+    rest = tuple(one for one in PIPELINE.plugins if one.name != "TaintToleration")
+    crippled = msgspec.structs.replace(PIPELINE, plugins=rest)
+    async with lock_step(tmp_path / "cp", crippled) as driver:
+        with pytest.raises(Differs, match="only for us") as found:
+            await driver.run(sequence(SEEDS[0]))
+    assert replay(found.value.recording) == ""
