@@ -28,7 +28,9 @@ from bench.observer import dumps
 from scheduler.bind.binder import Binder, binding_annotations
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
+from scheduler.bind.pod_preemptor import PodPreemptor
 from scheduler.bind.pod_recreator import PodRecreator
+from scheduler.bind.volume_binder import VolumeBinder
 from scheduler.controllers.dispatch import ActionRunner, Shells
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers
@@ -127,6 +129,8 @@ class World:
             MigrationWorker(client, "own", self.inbox, gate),
             PartitionWriter(client, "own", self.inbox, gate),
             PodRecreator(client, self.inbox, gate),
+            PodPreemptor(client, "gpu-scheduler", self.inbox, gate, lambda: NOON),
+            VolumeBinder(client, self.inbox, gate),
         )
         self.loop = Loop(
             pipeline,

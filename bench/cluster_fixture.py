@@ -30,6 +30,11 @@ Json = dict[str, Any]
 
 
 def node(number: int) -> Node:
+    """A node as the watch delivers it."""
+    return nodes.to_node(nodes.NODE.decode(msgspec.json.encode(node_body(number))))
+
+
+def node_body(number: int) -> Json:
     """A node as clouds create them: no two nodes are equal."""
     kind = number % 60
     offers = {"cpu": "128", "memory": f"{1024 * 1024 - number * 37 % 4096}Mi", "pods": "110"}
@@ -47,17 +52,11 @@ def node(number: int) -> Node:
         "zone": ZONES[kind // 4 % 5],
         "pool": POOLS[kind // 20],
     }
-    return nodes.to_node(
-        nodes.NODE.decode(
-            msgspec.json.encode(
-                {
-                    "metadata": {"name": f"node-{number:05}", "labels": labels},
-                    "spec": {"taints": taints},
-                    "status": {"allocatable": offers},
-                }
-            )
-        )
-    )
+    return {
+        "metadata": {"name": f"node-{number:05}", "labels": labels},
+        "spec": {"taints": taints},
+        "status": {"allocatable": offers},
+    }
 
 
 def requests(rng: random.Random) -> dict[str, str]:
@@ -112,7 +111,12 @@ def ordinary(rng: random.Random) -> Json:
 
 def pod(number: int, spec: Json) -> Pod:
     """A pod as the watch delivers it."""
-    body = {
+    return pods.to_pod(pods.POD.decode(msgspec.json.encode(pod_body(number, spec))))
+
+
+def pod_body(number: int, spec: Json) -> Json:
+    """A pending pod."""
+    return {
         "metadata": {
             "name": f"p-{number}",
             "namespace": f"team-{number % 20}",
@@ -121,7 +125,6 @@ def pod(number: int, spec: Json) -> Pod:
         },
         "spec": {"schedulerName": "gpu-scheduler", **spec},
     }
-    return pods.to_pod(pods.POD.decode(msgspec.json.encode(body)))
 
 
 def anti_affine(rng: random.Random) -> Json:

@@ -16,12 +16,12 @@ def without_kubelets() -> Iterator[tuple[ControlPlane, Path]]:
     """A control plane and a temporary directory; both are removed at the end."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         # These nodes have no heartbeats: without the plugin and the node controller they stay
-        # ready.
+        # ready. Nothing takes the finalizers of deleted claims and volumes away.
         plane = ControlPlane.start(
             Path(folder) / "plane",
             components={ETCD, API_SERVER},
             kwok=False,
-            disable_admission=["TaintNodesByCondition"],
+            disable_admission=["TaintNodesByCondition", "StorageObjectInUseProtection"],
         )
         with plane:
             yield plane, Path(folder)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.fakegpu import Bench, pools, processor_s
 from bench.observer import dumps
-from bench.throughput import usage
+from bench.rounds import usage
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import Client
 from tools.controlplane.process import Running

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.observer import dumps, percentile
-from bench.throughput import usage
+from bench.rounds import usage
 from tools.controlplane import ControlPlane, FakeNode
 from tools.controlplane.fake_nodes import is_ready
 from tools.controlplane.process import Running

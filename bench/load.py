@@ -2,10 +2,12 @@
 
     python -m bench.load KUBECONFIG pods NAMESPACE SCHEDULER COUNT RATE [KIND]
     python -m bench.load KUBECONFIG nodes COUNT GPUS
+    python -m bench.load KUBECONFIG requests FILE RATE
 
 A generator inside the scheduler's or the observer's process would slow down both and make the API
 server drop their watches. RATE is pods per second; 0 is unlimited. KIND is ``gpu`` (the default),
-``mig``, ``map``, or ``gated`` and ``gated-mig``, which no scheduler places.
+``mig``, ``map``, or ``gated`` and ``gated-mig``, which no scheduler places. FILE has one request
+per line: ``{"method": ..., "path": ..., "body": ...}``.
 """
 
 from __future__ import annotations
@@ -14,14 +16,16 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from scheduler.watch.client import Client
+from scheduler.watch.client import JSON, STRATEGIC_PATCH, Client
 
 IN_FLIGHT = 48
-
+#: A busy machine may take long for 48 requests at once.
+TIMEOUT_S = 60.0
 
 LIMITS: dict[str, dict[str, str]] = {
     "gpu": {"nvidia.com/gpu": "1"},
@@ -93,29 +97,52 @@ async def _paced(count: int, rate: float) -> AsyncIterator[int]:
         yield number
 
 
+class Request(msgspec.Struct, frozen=True):
+    """One request to the API server; a line of a file of requests."""
+
+    method: str
+    path: str
+    body: Any = None
+
+
+REQUEST = msgspec.json.Decoder(Request)
+
+
 async def create(client: Client, path: str, bodies: list[dict[str, Any]], rate: float) -> None:
-    """Create all objects, at most ``IN_FLIGHT`` at a time."""
+    """Create all objects."""
+    await send(client, [Request("POST", path, body) for body in bodies], rate)
+
+
+async def send(client: Client, requests: list[Request], rate: float) -> None:
+    """Send all requests in order, at most ``IN_FLIGHT`` at a time."""
     slots = asyncio.Semaphore(IN_FLIGHT)
 
-    async def post(body: bytes) -> None:
+    async def one(request: Request) -> None:
+        body = None if request.body is None else msgspec.json.encode(request.body)
+        kind = STRATEGIC_PATCH if request.method == "PATCH" else JSON
         try:
-            await client.request("POST", path, body)
+            await client.request(
+                request.method, request.path, body, content_type=kind, timeout_s=TIMEOUT_S
+            )
         finally:
             slots.release()
 
     async with asyncio.TaskGroup() as group:
-        async for number in _paced(len(bodies), rate):
+        async for number in _paced(len(requests), rate):
             await slots.acquire()
-            group.create_task(post(msgspec.json.encode(bodies[number])))
+            group.create_task(one(requests[number]))
 
 
 async def main(words: list[str]) -> None:
-    """Run one of the two forms."""
+    """Run one of the three forms."""
     client = await Client.connect(words[0], "bench-load")
     try:
         if words[1] == "nodes":
             count, gpus = int(words[2]), int(words[3])
             await create(client, "/api/v1/nodes", [node(n, gpus) for n in range(count)], 0)
+        elif words[1] == "requests":
+            lines = Path(words[2]).read_bytes().splitlines()
+            await send(client, [REQUEST.decode(line) for line in lines], float(words[3]))
         else:
             namespace, scheduler, count, rate = words[2], words[3], int(words[4]), float(words[5])
             kind = words[6] if len(words) > 6 else "gpu"

@@ -26,9 +26,14 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
 
 
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    nominated_node_name: str = ""
+
+
 class _Pod(msgspec.Struct):
     metadata: _Meta
     spec: _Spec = _Spec()
+    status: _Status = _Status()
 
 
 class _Event(msgspec.Struct):
@@ -40,12 +45,17 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 class Observer:
-    """Follows one namespace's pods; ``bound`` maps a pod's name to the second of its Binding."""
+    """Follows one namespace's pods; ``bound`` maps a pod's name to the second of its Binding.
+
+    ``nominated`` and ``deleted`` have the second of the first nomination and the first deletion.
+    """
 
     def __init__(self, client: Client, namespace: str) -> None:
         self.bound: dict[str, float] = {}
         self.created: dict[str, float] = {}
         self.nodes: dict[str, str] = {}
+        self.nominated: float | None = None
+        self.deleted: float | None = None
         self._identity = client.identity
         self._path = f"/api/v1/namespaces/{namespace}/pods"
         self._version = client.get(self._path)["metadata"]["resourceVersion"]
@@ -98,6 +108,10 @@ class Observer:
         name = pod.metadata.name
         if event.type == "ADDED":
             self.created.setdefault(name, now)
+        if self.deleted is None and event.type == "DELETED":
+            self.deleted = now
+        if self.nominated is None and pod.status.nominated_node_name:
+            self.nominated = now
         if event.type != "DELETED" and pod.spec.node_name and name not in self.bound:
             self.bound[name] = now
             self.nodes[name] = pod.spec.node_name

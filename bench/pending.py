@@ -19,8 +19,8 @@ from typing import Any
 from bench.control_plane import without_kubelets
 from bench.load import node, pod
 from bench.observer import Observer, dumps, percentile
+from bench.rounds import Namespace, finished, load, usage
 from bench.schedulers import apply_roles
-from bench.throughput import Namespace, finished, load, usage
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK
 from tools.controlplane.process import Running

@@ -1,7 +1,8 @@
 """The two compared schedulers, each started cold with its real identity.
 
-Both without client rate limits, both without leader election (otherwise a cold start would measure
-the lease), neither as system:masters.
+Both without client rate limits, neither as system:masters, kube-scheduler without leader election.
+Ours elects a leader only where it preempts pods: the admission policies compare the term of a
+preemption with the Lease's. A cold start with an election would measure the Lease.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import yaml
 from tools.controlplane import ControlPlane
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.process import Running, start
+from tools.product import MANIFESTS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,6 +41,7 @@ class Ours:
     directory: Path
     name: str = "ours"
     scheduler_name: str = "gpu-scheduler"
+    elects: bool = False
 
     def __post_init__(self) -> None:
         self.log = self.directory / "ours.log"
@@ -48,7 +51,7 @@ class Ours:
         self.directory.mkdir(parents=True, exist_ok=True)
         config = self.directory / "scheduler.yaml"
         settings = {
-            "leaderElection": {"leaderElect": False},
+            "leaderElection": {"leaderElect": self.elects},
             "healthAddress": f"{LOOPBACK}:{free_ports(1)[0]}",
         }
         config.write_text(yaml.safe_dump(settings), encoding="utf-8")
@@ -95,4 +98,10 @@ class KubeScheduler:
 def apply_roles(plane: ControlPlane) -> None:
     """Create our ServiceAccount and its roles."""
     for name in ("rbac.yaml", "rbac-migrations.yaml"):
+        plane.kubectl("apply", "-f", str(ROOT / "cluster" / name))
+
+
+def apply_manifests(plane: ControlPlane) -> None:
+    """Create everything that the chart installs in the API server: roles, policies, priorities."""
+    for name in MANIFESTS:
         plane.kubectl("apply", "-f", str(ROOT / "cluster" / name))

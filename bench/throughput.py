@@ -13,10 +13,6 @@ significant.
 from __future__ import annotations
 
 import argparse
-import itertools
-import statistics
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -25,66 +21,22 @@ from typing import Any
 from bench.control_plane import without_kubelets
 from bench.load import pod
 from bench.observer import Observer, dumps, percentile
+from bench.rounds import (
+    BOUND_S,
+    EVENTS_S,
+    Namespace,
+    alternating,
+    finished,
+    load,
+    scheduled_events,
+    summary,
+    usage,
+)
 from bench.schedulers import KubeScheduler, Ours, SchedulerUnderTest, apply_roles
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.process import Running, tail
 
 GPUS = 8
-BOUND_S = 180.0
-EVENTS_S = 30.0
-_numbers = itertools.count(1)
-
-
-def load(plane: ControlPlane, *words: str) -> subprocess.Popen[bytes]:
-    """Start the load generator in a process of its own."""
-    command = [sys.executable, "-m", "bench.load", str(plane.kubeconfig), *words]
-    return subprocess.Popen(command)
-
-
-def finished(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the load generator; its failure fails the benchmark."""
-    if process.wait(timeout=BOUND_S) != 0:
-        raise RuntimeError("the load generator failed")
-
-
-class Namespace:
-    """A new namespace with a default ServiceAccount; its pods are deleted at once at the end."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        self.name = f"bench-{next(_numbers)}"
-        self._plane = plane
-
-    def __enter__(self) -> str:
-        client = self._plane.client
-        client.create("/api/v1/namespaces", {"metadata": {"name": self.name}})
-        client.create(
-            f"/api/v1/namespaces/{self.name}/serviceaccounts", {"metadata": {"name": "default"}}
-        )
-        return self.name
-
-    def __exit__(self, *_: object) -> None:
-        client = self._plane.client
-        path = f"/api/v1/namespaces/{self.name}/pods"
-        client.request("DELETE", f"{path}?gracePeriodSeconds=0", timeout_s=120)
-        client.wait_for(path, lambda seen: not seen["items"], what="pods to go", timeout_s=120)
-
-
-def scheduled_events(plane: ControlPlane, namespace: str) -> int:
-    """The number of pods with a Scheduled event."""
-    path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-    items = plane.client.request("GET", path, timeout_s=60)["items"]
-    return len({item["regarding"]["name"] for item in items if item["reason"] == "Scheduled"})
-
-
-def usage(process: Running) -> dict[str, float]:
-    """Peak memory (MiB) and CPU time (s) of a process and its children so far."""
-    status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
-    peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
-    return {
-        "rss_mib": round(int(peak.split()[1]) / 1024, 1),
-        "cpu_s": round((int(fields[11]) + int(fields[12])) / 100, 2),
-    }
 
 
 def check_over_commit(seen: Observer) -> None:
@@ -162,11 +114,6 @@ def live(
     }
 
 
-def summary(rounds: list[dict[str, float]]) -> dict[str, float]:
-    """The median of every figure."""
-    return {key: round(statistics.median(entry[key] for entry in rounds), 2) for key in rounds[0]}
-
-
 def compete(plane: ControlPlane, directory: Path, options: argparse.Namespace) -> dict[str, Any]:
     """All rounds, alternating; the medians and the ratio."""
     contestants: list[SchedulerUnderTest] = [
@@ -175,16 +122,14 @@ def compete(plane: ControlPlane, directory: Path, options: argparse.Namespace) -
     ]
     results: dict[str, list[dict[str, float]]] = {entry.name: [] for entry in contestants}
     lives: dict[str, list[dict[str, float]]] = {entry.name: [] for entry in contestants}
-    for number in range(options.rounds):
-        order = contestants if number % 2 == 0 else contestants[::-1]
-        for contestant in order:
-            outcome = backlog(plane, contestant, options.pods)
-            results[contestant.name].append(outcome)
-            print(f"round {number + 1} backlog {contestant.name}: {dumps(outcome)}", flush=True)
-            if options.live_rate:
-                waited = live(plane, contestant, options.live_pods, options.live_rate)
-                lives[contestant.name].append(waited)
-                print(f"round {number + 1} live {contestant.name}: {dumps(waited)}", flush=True)
+    for number, contestant in alternating(contestants, options.rounds):
+        outcome = backlog(plane, contestant, options.pods)
+        results[contestant.name].append(outcome)
+        print(f"round {number} backlog {contestant.name}: {dumps(outcome)}", flush=True)
+        if options.live_rate:
+            waited = live(plane, contestant, options.live_pods, options.live_rate)
+            lives[contestant.name].append(waited)
+            print(f"round {number} live {contestant.name}: {dumps(waited)}", flush=True)
     report: dict[str, Any] = {name: summary(rounds) for name, rounds in results.items()}
     for name, rounds in lives.items():
         if rounds:

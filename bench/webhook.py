@@ -36,7 +36,7 @@ from bench.control_plane import without_kubelets
 from bench.handler import Handler
 from bench.load import name_of, node, pod
 from bench.observer import Observer, dumps, percentile
-from bench.throughput import Namespace, finished, load
+from bench.rounds import Namespace, finished, load
 from tools.controlplane import Client, ControlPlane
 from tools.product import Product
 
