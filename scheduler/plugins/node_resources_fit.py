@@ -149,17 +149,24 @@ def least_allocated(
 
     A container without a request counts with 100m cpu or 200 MiB.
     """
-    return [_mean_left(pod, node_info) for node_info in nodes]
-
-
-def _mean_left(pod: Pod, node_info: NodeInfo) -> int:
-    added = [sum(both) for both in zip(pod.score_extra, node_info.score_extra, strict=True)]
-    more = dict(zip(SCORED, added, strict=True))
-    shares = [
-        max(0, allocatable - wanted - more[resource]) * SCORE_MAX // allocatable
-        for resource, wanted, _, allocatable in _amounts(pod, node_info)
+    added = [
+        pod.requests.get(resource, 0) + extra
+        for resource, extra in zip(SCORED, pod.score_extra, strict=True)
     ]
-    return sum(shares) // len(shares) if shares else 0
+    return [_mean_left(node_info, added) for node_info in nodes]
+
+
+def _mean_left(node_info: NodeInfo, added: Sequence[int]) -> int:
+    """The mean share of the resources that is left on a node after ``added`` of each."""
+    assert node_info.node is not None
+    allocatable, used, extra = node_info.node.allocatable, node_info.used, node_info.score_extra
+    total = count = 0
+    for place, resource in enumerate(SCORED):
+        if of := allocatable.get(resource, 0):
+            left = of - used.get(resource, 0) - extra[place] - added[place]
+            total += max(0, left) * SCORE_MAX // of
+            count += 1
+    return total // count if count else 0
 
 
 def balanced_allocation(
@@ -167,34 +174,26 @@ def balanced_allocation(
 ) -> list[int]:
     """How much the pod evens out the shares of cpu and memory that are requested (kube-scheduler
     1.36: NodeResourcesBalancedAllocation); a pod that requests neither is not scored."""
-    if not any(pod.requests.get(resource) for resource in SCORED):
+    added = [pod.requests.get(resource, 0) for resource in SCORED]
+    if not any(added):
         return [0] * len(nodes)
     half = SCORE_MAX // 2
-    scores = []
-    for node_info in nodes:
-        amounts = _amounts(pod, node_info)
-        better = _evenness([(wanted, of) for _, wanted, _, of in amounts])
-        better -= _evenness([(used, of) for _, _, used, of in amounts])
-        scores.append(half + (half + better) // 2)
-    return scores
+    return [half + (half + _evened_out(node_info, added)) // 2 for node_info in nodes]
 
 
-def _evenness(amounts: list[tuple[int, int]]) -> int:
-    shares = [min(1.0, amount / of) for amount, of in amounts]
-    deviation = abs(shares[0] - shares[1]) / 2 if len(shares) == len(SCORED) else 0.0
-    return int((1 - deviation) * SCORE_MAX)
-
-
-def _amounts(pod: Pod, node_info: NodeInfo) -> list[tuple[str, int, int, int]]:
-    """Of cpu and memory: its name, requested with the pod, requested now, allocatable."""
+def _evened_out(node_info: NodeInfo, added: Sequence[int]) -> int:
+    """By how much the shares become more equal; a node without one of the resources has no two."""
     assert node_info.node is not None
-    found = []
-    for resource in SCORED:
-        allocatable = node_info.node.allocatable.get(resource, 0)
-        if allocatable:
-            used = node_info.used.get(resource, 0)
-            found.append((resource, used + pod.requests.get(resource, 0), used, allocatable))
-    return found
+    cpu_of, memory_of = (node_info.node.allocatable.get(resource, 0) for resource in SCORED)
+    if not (cpu_of and memory_of):
+        return 0
+    cpu, memory = (node_info.used.get(resource, 0) for resource in SCORED)
+    after = _evenness((cpu + added[0]) / cpu_of, (memory + added[1]) / memory_of)
+    return after - _evenness(cpu / cpu_of, memory / memory_of)
+
+
+def _evenness(one: float, other: float) -> int:
+    return int((1 - abs(min(1.0, one) - min(1.0, other)) / 2) * SCORE_MAX)
 
 
 PLUGIN: Final = Plugin(
