@@ -89,7 +89,7 @@ def engines_of(
 ) -> Engines:
     """The engines of an instance; ``multiprocessors`` are the product's, 0 if unknown.
 
-    >>> a100 = layout.BOARDS["A100-40"]
+    >>> a100 = layout.GPU_MODELS["A100-40"]
     >>> engines_of(a100, a100.profiles["3g.20gb"])
     Engines(multiprocessors=42, copy=3, decoder=2, encoder=0, jpeg=0, ofa=0)
     """

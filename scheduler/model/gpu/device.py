@@ -51,7 +51,7 @@ def format_devices(devices: Devices) -> str:
 
     >>> format_devices(Devices(numbers=(0, 1), counts=(("1g.10gb", 2),)))
     'gpu:0,1; 1g.10gb x 2'
-    >>> format_devices(Devices(spots=(MigPlacement(0, 4, "2g.20gb"),)))
+    >>> format_devices(Devices(mig_placements=(MigPlacement(0, 4, "2g.20gb"),)))
     '2g.20gb@0/4'
     """
     parts = [f"gpu:{join_numbers(devices.numbers)}"] if devices.numbers else []

@@ -290,7 +290,7 @@ def event_name(pod_name: str, digest: str) -> str:
 def truncated(text: str, limit: int) -> str:
     """At most ``limit`` bytes of UTF-8; a cut text ends in " ...".
 
-    >>> cut("abcdefgh", 7)
+    >>> truncated("abcdefgh", 7)
     'abc ...'
     """
     encoded = text.encode()
