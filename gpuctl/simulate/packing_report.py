@@ -21,7 +21,7 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.mig.dynamic_gpus import DynamicGpus
 from scheduler.state.node_info import NodeInfo
 
-_CLASS_FILTERS = default_pipeline().class_filters
+_PIPELINE = default_pipeline()
 
 
 class Pool(msgspec.Struct, frozen=True):
@@ -90,5 +90,8 @@ def _could_go(pod: Pod, gpu_model: mig_layout.GpuModel, pool: Pool) -> bool:
         bool(asked)
         and not pod.gates
         and all(mig_layout.profile_of(gpu_model, profile) is not None for profile in asked)
-        and any(not first_rejection(pod, node_info, _CLASS_FILTERS) for node_info in pool.node_info)
+        and any(
+            not first_rejection(pod, node_info, _PIPELINE.points(pod).class_filters)
+            for node_info in pool.node_info
+        )
     )

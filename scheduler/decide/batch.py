@@ -106,7 +106,9 @@ def _nodes_for_all(
             continue
         if not work.spend(steps):
             return []
-        if not any(first_rejection(pod, node_info, pipeline.class_filters) for pod in pods):
+        if not any(
+            first_rejection(pod, node_info, pipeline.points(pod).class_filters) for pod in pods
+        ):
             found.append((node_info.node.name, node_info.gpus))
     return found
 
@@ -147,7 +149,7 @@ def _rejections(view: View, pod: Pod, node_info: NodeInfo, pipeline: Pipeline) -
     filtered = pipeline.pre_filter(view, pod)
     if isinstance(filtered, Refuse):
         return (filtered.reason,)
-    reasons = first_rejection(pod, node_info, pipeline.every_filter)
+    reasons = first_rejection(pod, node_info, pipeline.points(pod).filters)
     return reasons or first_bound_rejection(node_info, filtered.bound)
 
 

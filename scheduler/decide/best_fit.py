@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from operator import itemgetter
 from typing import Final
 
 from scheduler.decide import compared_nodes
@@ -79,9 +78,9 @@ class Search:
         """The best node of equally ranked classes: the first one that fits in each bucket."""
         view, pod, work = self._view, self._pod, self._work
         spread = self._pipeline.spreads
-        found: list[Scored] = []
+        found: list[NodeInfo] = []
         if view.changed:
-            found += [(self._score(classes, at), at) for at in self._nodes.changed_nodes(classes)]
+            found += self._nodes.changed_nodes(classes)
         is_few = len(classes.classes) <= BUCKETS_MAX
         resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
         # A node may have less CPU than is requested on it; a pod without a CPU request still fits
@@ -96,41 +95,42 @@ class Search:
                     return None
                 node_info = self._nodes.fitting(classes, name)
                 if node_info is not None:
-                    found.append((self._score(classes, node_info), node_info))
+                    found.append(node_info)
                     if self._tie_score is not None:
                         found += self._ties(classes, slots, group, free_cpu)
                     break
         if view.index.mig_layouts.node_layouts:
             found += self._with_dynamic_mig(classes, is_few=is_few)
-        return min(found, key=itemgetter(0))[1] if found else None
+        if len(found) < 2:
+            return found[0] if found else None
+        return min(found, key=lambda node_info: self._score(classes, node_info))
 
     def _ties(
         self, classes: RankedClasses, slots: Iterator[tuple[Group, Slot]], group: Group, cpu: int
-    ) -> Iterator[Scored]:
+    ) -> Iterator[NodeInfo]:
         """Feasible nodes of the next slots, as long as they are equal to the one before."""
         for at, (free_cpu, name) in islice(slots, TIES_MAX):
             if (at, free_cpu) != (group, cpu) or not self._work.spend(self._pod.node_steps):
                 return
             node_info = self._nodes.fitting(classes, name)
             if node_info is not None:
-                yield self._score(classes, node_info), node_info
+                yield node_info
 
     def _score(self, classes: RankedClasses, node_info: NodeInfo) -> Score:
         return self._pipeline.score(self._pod, node_info, classes.soft_penalty, self._tie_score)
 
-    def _with_dynamic_mig(self, classes: RankedClasses, *, is_few: bool) -> list[Scored]:
+    def _with_dynamic_mig(self, classes: RankedClasses, *, is_few: bool) -> list[NodeInfo]:
         pod, work = self._pod, self._work
 
-        def score_node(name: str) -> Scored | None:
-            node_info = self._nodes.fitting(classes, name) if work.spend(pod.node_steps) else None
-            return None if node_info is None else (self._score(classes, node_info), node_info)
+        def fitting(name: str) -> NodeInfo | None:
+            return self._nodes.fitting(classes, name) if work.spend(pod.node_steps) else None
 
         sets = (
             [one.mig_layouts for one in classes.classes]
             if is_few
             else [self._view.index.mig_layouts]
         )
-        return node_search.best(sets, pod, score_node, work, spread=self._pipeline.spreads)
+        return node_search.best(sets, pod, fitting, work, spread=self._pipeline.spreads)
 
 
 def devices(pod: Pod, node_info: NodeInfo) -> Devices:
@@ -151,14 +151,14 @@ def scan(
     """
     rejected: dict[str, Reasons] = {}
     best: Scored | None = None
-    steps = pod.label_steps + pod.node_steps
+    steps, points = pod.label_steps + pod.node_steps, pipeline.points(pod)
     for node_info in candidates:
         if not work.spend(steps):
             return None, rejected
-        reasons = first_rejection(pod, node_info, pipeline.class_filters)
+        reasons = first_rejection(pod, node_info, points.class_filters)
         if not reasons:
             _count_search(pod, node_info, work)
-            reasons = first_rejection(pod, node_info, pipeline.node_filters)
+            reasons = first_rejection(pod, node_info, points.node_filters)
             reasons = reasons or first_bound_rejection(node_info, bound)
         assert node_info.node is not None
         if reasons:

@@ -6,19 +6,24 @@ Class filters run once per node class of the index, node filters per node, bound
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Final
 
 from scheduler.framework.budget import LIGHT_MAX, Budget, is_light
-from scheduler.framework.pipeline import Pipeline, first_bound_rejection, first_rejection
+from scheduler.framework.pipeline import (
+    ExtensionPoints,
+    Pipeline,
+    first_bound_rejection,
+    first_rejection,
+)
 from scheduler.framework.plugin import Bound, Reasons
 from scheduler.framework.view import View
 from scheduler.model.mig import layout
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis
 from scheduler.plugins.dynamic_mig import instance_search
-from scheduler.state.index.filter_cache import Check
-from scheduler.state.index.node_index import NodeClass, RankedClasses
+from scheduler.state.index.filter_cache import Answers, Check
+from scheduler.state.index.node_index import NodeClass, NodeIndex, RankedClasses
 from scheduler.state.node_info import NodeInfo
 
 #: Up to so many nodes that alone can pass are scanned instead of searched for.
@@ -36,6 +41,7 @@ class FeasibleNodes:
         self.pipeline = pipeline
         self.work = work
         self.bound = bound
+        self._points = pipeline.points(pod)
         self.equivalence_class = pipeline.equivalence_class(pod)
         #: Whether the classes of the index are sufficient for the pod's labels and taints.
         self._is_covered = not pod.names_nodes and view.index.covers(
@@ -67,7 +73,7 @@ class FeasibleNodes:
             if is_light(self.pod)
             else filter_results.uncached(check)
         )
-        answers = {name: check(node_info) for name, node_info in self.view.changed.items()}
+        answers = {name: check.at(node_info) for name, node_info in self.view.changed.items()}
         if self.bound:
             for name in (*results.feasible(), *answers):
                 node_info = self.view.at(name)
@@ -137,15 +143,11 @@ class FeasibleNodes:
     def fitting(self, classes: RankedClasses, name: str) -> NodeInfo | None:
         """The node that the index returned, if it fits and has no placement on top."""
         view = self.view
-        if name in view.changed or view.index.class_of(name) not in classes.numbers:
+        if name in view.changed or view.index.class_numbers[name] not in classes.numbers:
             return None
         node_info = view.at(name)
         assert node_info is not None, f"{name} is in a bucket and does not exist"
-        # A node from the index has enough free resources, so a bound filter rejects it sooner.
-        if self.bound and first_bound_rejection(node_info, self.bound):
-            return None
-        rejected = first_rejection(self.pod, node_info, self.pipeline.node_filters)
-        return None if rejected else node_info
+        return None if self._is_rejected(node_info) else node_info
 
     def changed_nodes(self, classes: RankedClasses) -> list[NodeInfo]:
         """The feasible nodes with a placement on top: the index has only their state without it."""
@@ -155,7 +157,8 @@ class FeasibleNodes:
         return [
             node_info
             for name, node_info in view.changed.items()
-            if view.index.class_of(name) in classes.numbers and not self._rejected(node_info)
+            if view.index.class_numbers[name] in classes.numbers
+            and not self._is_rejected(node_info)
         ]
 
     def among(self, candidates: Iterable[NodeInfo]) -> list[NodeInfo]:
@@ -166,7 +169,7 @@ class FeasibleNodes:
         return [
             node_info
             for node_info in candidates
-            if not (check(node_info) or first_bound_rejection(node_info, self.bound))
+            if not (check.at(node_info) or first_bound_rejection(node_info, self.bound))
         ]
 
     def nominated(self) -> NodeInfo | None:
@@ -176,44 +179,28 @@ class FeasibleNodes:
         node_info = self.view.at(self.pod.nominated_node)
         if node_info is None or not self.work.spend(self.pod.label_steps + self.pod.node_steps):
             return None
-        reasons = first_rejection(self.pod, node_info, self.pipeline.every_filter)
+        reasons = first_rejection(self.pod, node_info, self._points.filters)
         return None if reasons or first_bound_rejection(node_info, self.bound) else node_info
 
     # --- filters -----------------------------------------------------------------------------
 
-    def _rejected(self, node_info: NodeInfo) -> Reasons:
-        """Why a node of a class that passed does not take the pod."""
-        reasons = first_rejection(self.pod, node_info, self.pipeline.node_filters)
-        return reasons or first_bound_rejection(node_info, self.bound)
+    def _is_rejected(self, node_info: NodeInfo) -> bool:
+        """Whether a node of a class that passed does not take the pod. A node from the index has
+        enough free resources, so a bound filter rejects it sooner.
+        """
+        if self.bound and first_bound_rejection(node_info, self.bound):
+            return True
+        return bool(first_rejection(self.pod, node_info, self._points.node_filters))
 
     def _checker(self) -> Check:
-        """The check of a node for the pod; the class filters run once per class."""
-        view, pod, pipeline = self.view, self.pod, self.pipeline
-        every, of_class, of_node = (
-            pipeline.every_filter,
-            pipeline.class_filters,
-            pipeline.node_filters,
-        )
-        if not self._is_covered:
-            return lambda node_info: first_rejection(pod, node_info, every)
-        by_class: dict[int, Reasons] = {}
-
-        def check(node_info: NodeInfo) -> Reasons:
-            assert node_info.node is not None
-            number = view.index.class_of(node_info.node.name)
-            reasons = by_class.get(number)
-            if reasons is None:
-                reasons = by_class[number] = first_rejection(pod, node_info, of_class)
-            return reasons or first_rejection(pod, node_info, of_node)
-
-        return check
+        return _Check(self.pod, self._points, self.view.index if self._is_covered else None)
 
     def _sort(self, classes: Iterable[NodeClass]) -> tuple[RankedClasses, ...]:
         """The classes that pass the class filters, smallest soft penalty first."""
         pod, pipeline = self.pod, self.pipeline
         by_penalty: dict[int, list[NodeClass]] = {}
         for one in classes:
-            if not first_rejection(pod, one.sample, pipeline.class_filters):
+            if not first_rejection(pod, one.sample, self._points.class_filters):
                 assert one.sample.node is not None
                 penalty = pipeline.soft_penalty(pod, one.sample.node)
                 by_penalty.setdefault(penalty, []).append(one)
@@ -221,6 +208,51 @@ class FeasibleNodes:
             RankedClasses(penalty, tuple(equal), frozenset(one.number for one in equal))
             for penalty, equal in sorted(by_penalty.items())
         )
+
+
+class _Check:
+    """The filters of one pod; the class filters run once per class where the index ``covers``."""
+
+    def __init__(self, pod: Pod, points: ExtensionPoints, covers: NodeIndex | None) -> None:
+        self._pod = pod
+        self._points = points
+        self._index = covers
+        self._of_class: dict[int, Reasons] = {}
+
+    def at(self, node_info: NodeInfo) -> Reasons:
+        """The reasons of one node."""
+        if self._index is None:
+            return first_rejection(self._pod, node_info, self._points.filters)
+        assert node_info.node is not None
+        number = self._index.class_numbers[node_info.node.name]
+        reasons = self._of_class.get(number)
+        if reasons is None:
+            reasons = first_rejection(self._pod, node_info, self._points.class_filters)
+            self._of_class[number] = reasons
+        return reasons or first_rejection(self._pod, node_info, self._points.node_filters)
+
+    def everywhere(self, node_infos: Mapping[str, NodeInfo]) -> Answers:
+        """The reasons of all nodes; a node whose class is rejected takes two look-ups."""
+        if self._index is None:
+            return Answers.of_each(self, node_infos)
+        pod, points, numbers = self._pod, self._points, self._index.class_numbers
+        of_class: dict[int, Reasons] = {}
+        counts: list[tuple[Reasons, int]] = []
+        passed: set[int] = set()
+        for one in self._index.classes.values():
+            reasons = first_rejection(pod, one.sample, points.class_filters)
+            of_class[one.number] = reasons
+            if reasons:
+                counts.append((reasons, one.size))
+            else:
+                passed.add(one.number)
+        by_node = {name: of_class[number] for name, number in numbers.items()}
+        if passed:
+            for name in [name for name, number in numbers.items() if number in passed]:
+                reasons = first_rejection(pod, node_infos[name], points.node_filters)
+                by_node[name] = reasons
+                counts.append((reasons, 1))
+        return Answers(by_node, counts)
 
 
 def _narrowed(view: View, pod: Pod) -> Iterable[NodeInfo]:

@@ -118,7 +118,7 @@ class NodeTrial:
         self._view = WhatIfView(cluster)
         self._view.hold(beside)
         self._filtered = filtered
-        self._filters = pipeline.every_filter
+        self._filters = pipeline.points(pod).filters
         self._chosen: ChosenNode | None = None
         work.spend(COPY_STEPS)
 
@@ -145,10 +145,10 @@ class NodeTrial:
 
         def ask(asked: NodeInfo) -> Reasons:
             is_own = asked is node_info
-            filters = self._filters if is_own else pipeline.every_filter
+            filters = self._filters if is_own else pipeline.points(pod).filters
             reasons = first_rejection(pod, asked, filters)
             if is_own and not reasons:
-                self._filters = pipeline.node_filters
+                self._filters = pipeline.points(pod).node_filters
             return reasons or first_bound_rejection(asked, filtered.bound)
 
         choice = (

@@ -34,7 +34,7 @@ def condition_at_node(
         if node_info is None:
             reasons = GONE
         else:
-            reasons = first_rejection(pod, node_info, pipeline.every_filter) or _of_bound(
+            reasons = first_rejection(pod, node_info, pipeline.points(pod).filters) or _of_bound(
                 view, pipeline, pod, node_info
             )
     return requeue_condition_at_node(reasons) if reasons else None

@@ -28,6 +28,7 @@ from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis, ImpossibleRequest, Reason
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.index.filter_cache import SameEverywhere
 from scheduler.state.node_info import NodeInfo
 
 
@@ -96,7 +97,7 @@ def _at_named_node(
         if name not in results:
             if not work.spend(steps):
                 return None
-            reasons = first_rejection(pod, node_info, pipeline.every_filter)
+            reasons = first_rejection(pod, node_info, pipeline.points(pod).filters)
             results[name] = reasons or first_bound_rejection(node_info, bound)
         return results[name]
 
@@ -106,7 +107,7 @@ def _at_named_node(
             reserved = pipeline.reserve(pod, ReserveContext(view, pipeline, node_info, entry))
             return reserved if isinstance(reserved, Placement) else _refused(view, pod, reserved)
         case RefusedNode(node_name, reasons):
-            elsewhere = view.filter_results.of(named.elsewhere, lambda _: named.elsewhere)
+            elsewhere = view.filter_results.of(named.elsewhere, SameEverywhere(named.elsewhere))
             refused = view.at(node_name)
             assert refused is not None
             assert refused.node is not None

@@ -61,6 +61,42 @@ Score = tuple[int, tuple[tuple[float, ...], ...], int, str]
 TieScore = Callable[[NodeInfo], int]
 
 
+class ExtensionPoints(msgspec.Struct, frozen=True, kw_only=True):
+    """The functions of some plugins about one pod at each extension point, in their order.
+
+    ``class_filters`` have one answer per node class, ``node_filters`` read the NodeInfo;
+    ``filters`` are both.
+    """
+
+    pre_filters: tuple[PreFilter, ...]
+    class_filters: tuple[Check, ...]
+    node_filters: tuple[Check, ...]
+    filters: tuple[Check, ...]
+    tie_breaks: tuple[TieBreak, ...]
+    reserves: tuple[Reserve, ...]
+    pre_binds: tuple[PreBind, ...]
+    queueing_hints: tuple[QueueingHint, ...]
+
+    @staticmethod
+    def of(plugins: Sequence[Plugin]) -> ExtensionPoints:
+        """Those of these plugins."""
+        every = [one for plugin in plugins for one in plugin.filters]
+        class_filters = tuple(one.check for one in every if isinstance(one, ClassFilter))
+        node_filters = tuple(one.check for one in every if isinstance(one, NodeFilter))
+        return ExtensionPoints(
+            pre_filters=tuple(one.pre_filter for one in plugins if one.pre_filter is not None),
+            class_filters=class_filters,
+            node_filters=node_filters,
+            filters=class_filters + node_filters,
+            tie_breaks=tuple(one.tie_break for one in plugins if one.tie_break is not None),
+            reserves=tuple(one.reserve for one in plugins if one.reserve is not None),
+            pre_binds=tuple(one.pre_bind for one in plugins if one.pre_bind is not None),
+            queueing_hints=tuple(
+                one.queueing_hint for one in plugins if one.queueing_hint is not None
+            ),
+        )
+
+
 class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
     """Settings and plugins; the order of the plugins applies to every extension point."""
 
@@ -81,31 +117,23 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         """Whether the score prefers the emptiest node instead of the fullest."""
         return self.placement == "spread"
 
-    @cached_property
-    def class_filters(self) -> tuple[Check, ...]:
-        """Filters with one answer per node class."""
-        return self._checks(ClassFilter)
+    def points(self, pod: Pod) -> ExtensionPoints:
+        """What the plugins say about pods like this one."""
+        return self._points_of_plain if pod.is_plain else self._points
 
     @cached_property
-    def node_filters(self) -> tuple[Check, ...]:
-        """Filters that read the NodeInfo."""
-        return self._checks(NodeFilter)
+    def _points(self) -> ExtensionPoints:
+        return ExtensionPoints.of(self.plugins)
 
     @cached_property
-    def every_filter(self) -> tuple[Check, ...]:
-        """Class filters, then node filters."""
-        return self.class_filters + self.node_filters
-
-    def _checks(self, kind: type[ClassFilter | NodeFilter]) -> tuple[Check, ...]:
-        return tuple(
-            one.check for plugin in self.plugins for one in plugin.filters if isinstance(one, kind)
-        )
+    def _points_of_plain(self) -> ExtensionPoints:
+        return ExtensionPoints.of([one for one in self.plugins if not one.skips_plain])
 
     def pre_filter(self, view: View, pod: Pod) -> Refuse | PreFiltered:
         """Reject the pod before any node is checked, or name its nodes and bind filters."""
         named: NamedNodes | None = None
         bound: Bound = ()
-        for check in self._pre_filters:
+        for check in self.points(pod).pre_filters:
             answer = check(view, pod, self)
             if answer is None:
                 continue
@@ -165,7 +193,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         if not pod.gpu_requests:
             return None
         found: list[TieScore] = []
-        for one in self._tie_breaks:
+        for one in self.points(pod).tie_breaks:
             if (score := one(view, pod)) is not None:
                 found.append(score)  # noqa: PERF401 - nearly always none
         if not found:
@@ -214,7 +242,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         node_info = context.node_info
         assert node_info.node is not None
         placement = Placement(pod=pod, node_name=node_info.node.name)
-        for reserve in self._reserves:
+        for reserve in self.points(pod).reserves:
             answer = reserve(context, placement)
             if isinstance(answer, Refuse):
                 return answer
@@ -224,7 +252,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
     def pre_bind(self, context: ReserveContext, placement: Placement) -> Placement | Refuse:
         """The placement; a PendingPlacement if its Binding has to wait."""
         steps: tuple[PreBindStep, ...] = ()
-        for pre_bind in self._pre_binds:
+        for pre_bind in self.points(placement.pod).pre_binds:
             step = pre_bind(context, placement)
             if isinstance(step, Refuse):
                 return step
@@ -237,7 +265,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
 
     def queueing_hint(self, view: View, pod: Pod) -> Reasons | None:
         """The first plugin's answer whether the pod is to be retried; None: the filters decide."""
-        for hint in self._queueing_hints:
+        for hint in self.points(pod).queueing_hints:
             answer = hint(view, pod, self)
             if answer is not None:
                 return answer
@@ -268,16 +296,8 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return tuple(read for read in reads if read not in IN_EQUIVALENCE_CLASS)
 
     @cached_property
-    def _pre_filters(self) -> tuple[PreFilter, ...]:
-        return tuple(one.pre_filter for one in self.plugins if one.pre_filter is not None)
-
-    @cached_property
     def _post_filters(self) -> tuple[PostFilter, ...]:
         return tuple(one.post_filter for one in self.plugins if one.post_filter is not None)
-
-    @cached_property
-    def _queueing_hints(self) -> tuple[QueueingHint, ...]:
-        return tuple(one.queueing_hint for one in self.plugins if one.queueing_hint is not None)
 
     @cached_property
     def _soft_penalties(self) -> tuple[SoftPenalty, ...]:
@@ -294,18 +314,6 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _node_keys(self) -> tuple[NodeKey, ...]:
         return tuple(one.node_key for one in self.plugins if one.node_key is not None)
-
-    @cached_property
-    def _tie_breaks(self) -> tuple[TieBreak, ...]:
-        return tuple(one.tie_break for one in self.plugins if one.tie_break is not None)
-
-    @cached_property
-    def _reserves(self) -> tuple[Reserve, ...]:
-        return tuple(one.reserve for one in self.plugins if one.reserve is not None)
-
-    @cached_property
-    def _pre_binds(self) -> tuple[PreBind, ...]:
-        return tuple(one.pre_bind for one in self.plugins if one.pre_bind is not None)
 
 
 def first_rejection(pod: Pod, node_info: NodeInfo, filters: tuple[Check, ...]) -> Reasons:

@@ -203,12 +203,17 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     that its class filters and its soft penalty read; ``codes`` are its reason codes. ``pre_bind``
     returns None if the Binding need not wait. ``queueing_hint`` returns the reasons that still
     hold, an empty tuple if the pod is to be retried, and None if the filters at the node decide.
+
+    A plugin that ``skips_plain`` pods has nothing to say about a pod that ``is_plain``. It is not
+    asked about one at the extension points of ``pipeline.ExtensionPoints``, as kube-scheduler does
+    not ask a plugin whose PreFilter returned Skip.
     """
 
     name: str
     reads: tuple[PodRead, ...] = ()
     node_labels: tuple[str, ...] = ()
     codes: tuple[ReasonCode, ...] = ()
+    skips_plain: bool = False
     queueing_hint: QueueingHint | None = None
     pre_filter: PreFilter | None = None
     filters: tuple[Filter, ...] = ()

@@ -130,6 +130,7 @@ def _label_too_small(have: int, need: int) -> Reasons:
 
 PLUGIN: Final = Plugin(
     name="GPUMemory",
+    skips_plain=True,
     reads=(
         pod_reads.CONSTRAINTS,
         pod_reads.REQUESTS,

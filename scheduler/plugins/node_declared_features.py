@@ -48,6 +48,7 @@ def _missing(features: frozenset[str]) -> Reasons:
 
 PLUGIN: Final = Plugin(
     name="NodeDeclaredFeatures",
+    skips_plain=True,
     reads=(pod_reads.READABLE,),
     codes=(DECLARED_FEATURES,),
     pre_filter=pre_filter,

@@ -44,6 +44,7 @@ def _clash(one: HostPort, other: HostPort) -> bool:
 
 PLUGIN: Final = Plugin(
     name="NodePorts",
+    skips_plain=True,
     reads=(pod_reads.HOST_PORTS,),
     codes=(PORTS,),
     filters=(NodeFilter(check),),

@@ -87,6 +87,7 @@ def command(pod: Pod) -> str:
 
 PLUGIN: Final = Plugin(
     name="WebhookMutation",
+    skips_plain=True,
     reads=(pod_reads.DEVICES_READ, pod_reads.MAP),
     codes=(NOT_MUTATED,),
     pre_filter=pre_filter,

@@ -119,7 +119,7 @@ def test_placements_pass_every_filter_beside_foreign_pods(
             node_info = state.at(decision.node_name)
             assert node_info is not None
             assert node_info.node is not None
-            assert first_rejection(one, node_info, pipeline.every_filter) == ()
+            assert first_rejection(one, node_info, pipeline.points(one).filters) == ()
             theirs = sum(
                 x.requests.get(GPU, 0) for x in others if x.node_name == node_info.node.name
             )

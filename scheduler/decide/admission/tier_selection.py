@@ -184,7 +184,7 @@ class _ReservedCapacity:
         self._work.spend(reservation.pod.label_steps + reservation.pod.node_steps)
         node_info = self.overlay.at(reservation.node_name)
         if node_info is not None and not first_rejection(
-            reservation.pod, node_info, self._pipeline.every_filter
+            reservation.pod, node_info, self._pipeline.points(reservation.pod).filters
         ):
             devices = best_fit.devices(reservation.pod, node_info)
             self.overlay.place(reservation.pod, reservation.node_name, devices)

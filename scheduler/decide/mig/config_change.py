@@ -53,7 +53,9 @@ def candidate(idle: Sequence[NodeInfo], pod: Pod, pipeline: Pipeline) -> MigConf
         for node_info in idle
         if node_info.node is not None
         and _room(node_info.node, profiles[0]) >= len(profiles)
-        and not first_rejection(pod, node_info, (*pipeline.class_filters, node_avoidance.check))
+        and not first_rejection(
+            pod, node_info, (*pipeline.points(pod).class_filters, node_avoidance.check)
+        )
     ]
     if not able:
         return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from scheduler.framework.budget import Budget
-from scheduler.framework.pipeline import Score
 from scheduler.model import well_known
 from scheduler.model.mig import layout
 from scheduler.model.mig.layout_cost import best_start
@@ -19,18 +18,18 @@ from scheduler.state.index.capacity_bucket import LEAST
 from scheduler.state.index.mig_layout_index import IdleKey, Key, MigLayoutIndex, NodeLayouts
 from scheduler.state.node_info import NodeInfo
 
-#: The score of a node, or None if the pod does not fit.
-ScoreNode = Callable[[str], tuple[Score, NodeInfo] | None]
+#: The node with this name, or None if the pod does not fit.
+Fitting = Callable[[str], NodeInfo | None]
 
 
 def best(
     layout_indexes: Iterable[MigLayoutIndex],
     pod: Pod,
-    score_node: ScoreNode,
+    fitting: Fitting,
     work: Budget,
     *,
     spread: bool,
-) -> list[tuple[Score, NodeInfo]]:
+) -> list[NodeInfo]:
     """The best node of each set of shelves, as far as ``work`` allows."""
     profiles = instance_search.wanted(pod)
     if not profiles:
@@ -41,7 +40,7 @@ def best(
     return [
         found
         for buckets in layout_indexes
-        for found in _best_of(buckets, profiles, cpu, score_node, work, spread=spread)
+        for found in _best_of(buckets, profiles, cpu, fitting, work, spread=spread)
     ]
 
 
@@ -49,13 +48,13 @@ def _best_of(
     buckets: MigLayoutIndex,
     profiles: tuple[str, ...],
     cpu: int,
-    score_node: ScoreNode,
+    fitting: Fitting,
     work: Budget,
     *,
     spread: bool,
-) -> list[tuple[Score, NodeInfo]]:
+) -> list[NodeInfo]:
     """The first node of each kind with the lowest cost among the nodes that fit."""
-    found: list[tuple[Score, NodeInfo]] = []
+    found: list[NodeInfo] = []
     least: float | None = None
     for cost_delta, keys in _by_cost(buckets, profiles, work):
         if least is not None and cost_delta > least:
@@ -63,7 +62,7 @@ def _best_of(
         for key in keys:
             bucket = buckets.bucket(key)
             slots = bucket.fitting(1, cpu, spread=spread) if bucket is not None else ()
-            passed = next((scored for _, (_, name) in slots if (scored := score_node(name))), None)
+            passed = next((at for _, (_, name) in slots if (at := fitting(name)) is not None), None)
             if passed is not None:
                 found.append(passed)
                 least = cost_delta

@@ -178,7 +178,7 @@ class _Attempt:
         tried = overlay.changed[node_name] = node_info.copy()
         for holder, _ in leaving:
             tried.remove(holder.uid)
-        if first_rejection(self._pod, tried, self._pipeline.every_filter):
+        if first_rejection(self._pod, tried, self._pipeline.points(self._pod).filters):
             return None
         mig_placement = MigPlacement(gpu, window.start, self._wanted)
         overlay.place(self._pod, node_name, Devices(mig_placements=(mig_placement,)))

@@ -133,6 +133,19 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return bool(self.spread) or self.affinity is not NO_AFFINITY
 
     @cached
+    def is_plain(self) -> bool:
+        """Whether it has none of the fields that whole plugins are about (Plugin.skips_plain)."""
+        return (
+            self.volumes is NO_VOLUMES
+            and not self.host_ports
+            and not self.required_features
+            and not self.reads_devices
+            and well_known.MAP not in self.annotations
+            and well_known.WANTED_MEMORY not in self.annotations
+            and well_known.GPU_MEMORY not in self.label_keys
+        )
+
+    @cached
     def gpu_requests(self) -> dict[str, int]:
         """The effective requests for GPUs and MIG instances that are above zero."""
         return {
@@ -263,9 +276,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             parts += (("score_extra", *self.score_extra),)
         if self.unread:
             parts += (self.unread,)
-        if self.largest:
+        if len(self.containers) > 1 and self.largest:
             parts += (("largest", *sorted(self.largest.items())),)
-        if self.gpu_memory:
+        if not self.is_plain and self.gpu_memory:
             parts += (("memory", *sorted(self.gpu_memory.items())),)
         return EquivalenceClass(parts)
 

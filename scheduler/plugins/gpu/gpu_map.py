@@ -96,6 +96,7 @@ def _index_notes(pod: Pod, value: str | None) -> Notes:
 
 PLUGIN: Final = Plugin(
     name="GPUMap",
+    skips_plain=True,
     reads=(pod_reads.MAP, pod_reads.REQUESTS, pod_reads.DEVICES_READ),
     codes=(
         map_devices.DEVICE_HELD,

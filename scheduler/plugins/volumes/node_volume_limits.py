@@ -150,6 +150,7 @@ def _attached(store: VolumeStore, node_name: str) -> Iterator[CsiVolume]:
 
 PLUGIN: Final = Plugin(
     name="NodeVolumeLimits",
+    skips_plain=True,
     reads=(pod_reads.VOLUMES,),
     codes=(VOLUME_LIMIT, CSI_DRIVER_MISSING),
     pre_filter=pre_filter,

@@ -166,6 +166,7 @@ def pre_bind(_context: ReserveContext, placement: Placement) -> BindVolumes | No
 
 PLUGIN: Final = Plugin(
     name="VolumeBinding",
+    skips_plain=True,
     reads=(pod_reads.VOLUMES,),
     codes=(
         codes.CLAIM_NOT_FOUND,

@@ -86,6 +86,7 @@ def _in_use(key: str, user: Pod) -> Reason:
 
 PLUGIN: Final = Plugin(
     name="VolumeRestrictions",
+    skips_plain=True,
     reads=(pod_reads.VOLUMES,),
     codes=(CLAIM_IN_USE, DISK_IN_USE),
     pre_filter=pre_filter,

@@ -103,6 +103,7 @@ def _reason(pod: Pod, node_name: str, zone: _Zone) -> Reason:
 
 PLUGIN: Final = Plugin(
     name="VolumeZone",
+    skips_plain=True,
     reads=(pod_reads.VOLUMES,),
     codes=(VOLUME_ZONE,),
     pre_filter=pre_filter,

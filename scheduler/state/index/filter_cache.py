@@ -13,19 +13,72 @@ Must never: return a result that differs from a check of every node (a property 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from scheduler.model.reasons.reason import Diagnosis, DiagnosisHistogram, Reason
 from scheduler.state.node_info import NodeInfo
 
 Reasons = tuple[Reason, ...]
-Check = Callable[[NodeInfo], Reasons]
+
+
+class Check(Protocol):
+    """The filters of one pod."""
+
+    def at(self, node_info: NodeInfo) -> Reasons:
+        """The reasons of one node."""
+
+    def everywhere(self, node_infos: Mapping[str, NodeInfo]) -> Answers:
+        """The reasons of each of these nodes that exists, in their order."""
+
 
 #: Maximum number of changes: a class with an older position is computed again.
 CHANGES_MAX = 8192
 #: Maximum number of results of all classes together; a few classes are kept in any case.
 RESULTS_MAX = 200_000
 CLASSES_MIN = 8
+
+
+class Answers(NamedTuple):
+    """The reasons of many nodes, and how many nodes gave the same ones."""
+
+    by_node: dict[str, Reasons]
+    counts: Sequence[tuple[Reasons, int]]
+
+    @staticmethod
+    def of_each(check: Check, node_infos: Mapping[str, NodeInfo]) -> Answers:
+        """Check each of these nodes that exists."""
+        return Answers.counted(
+            {
+                name: check.at(node_info)
+                for name, node_info in node_infos.items()
+                if node_info.node is not None
+            }
+        )
+
+    @staticmethod
+    def counted(by_node: dict[str, Reasons]) -> Answers:
+        """Count equal objects together."""
+        by_id = {id(reasons): reasons for reasons in by_node.values()}
+        counts = Counter(map(id, by_node.values()))
+        return Answers(by_node, [(by_id[one], count) for one, count in counts.items()])
+
+
+class SameEverywhere:
+    """Filters that reject every node for the same reasons."""
+
+    def __init__(self, reasons: Reasons) -> None:
+        self._reasons = reasons
+
+    def at(self, _node_info: NodeInfo) -> Reasons:
+        """The reasons."""
+        return self._reasons
+
+    def everywhere(self, node_infos: Mapping[str, NodeInfo]) -> Answers:
+        """The reasons, for each of these nodes that exists."""
+        names = [name for name, node_info in node_infos.items() if node_info.node is not None]
+        return Answers(dict.fromkeys(names, self._reasons), [(self._reasons, len(names))])
 
 
 class FilterResults:
@@ -83,6 +136,13 @@ class FilterResults:
         self._feasible += not reasons
         self._diagnosis = None
 
+    def put_all(self, answers: Answers) -> None:
+        """Set the results of all nodes."""
+        self._reasons = answers.by_node
+        for reasons, count in answers.counts:
+            self._histogram.add(reasons, count)
+            self._feasible += 0 if reasons else count
+
     def drop(self, name: str) -> None:
         """Remove a node."""
         known = self._reasons.pop(name, None)
@@ -104,20 +164,10 @@ class FilterResults:
 
 
 def _added_up(nodes: dict[str, Reasons]) -> Diagnosis | None:
-    """The diagnosis of these reasons, or None if one node fits; equal objects are counted once."""
-    counts: dict[int, tuple[Reasons, int]] = {}
-    for reasons in nodes.values():
-        if not reasons:
-            return None
-        place = id(reasons)
-        known = counts.get(place)
-        counts[place] = (reasons, 1 if known is None else known[1] + 1)
-    histogram = DiagnosisHistogram()
-    for reasons, count in counts.values():
-        histogram.add(reasons, count)
-    diagnosis = Diagnosis(total=len(nodes), nodes=nodes)
-    vars(diagnosis)["summary"] = histogram.summary(diagnosis.total)
-    return diagnosis
+    """The diagnosis of these reasons, or None if one node fits."""
+    results = FilterResults(0)
+    results.put_all(Answers.counted(nodes))
+    return results.diagnosis()
 
 
 class FilterResultCache:
@@ -188,9 +238,7 @@ class FilterResultCache:
     def uncached(self, check: Check) -> FilterResults:
         """The current results, without caching."""
         results = FilterResults(self.generation)
-        for name, node_info in self._node_infos.items():
-            if node_info.node is not None:
-                results.put(name, check(node_info))
+        results.put_all(check.everywhere(self._node_infos))
         return results
 
     def _compute(self, check: Check) -> FilterResults:
@@ -211,5 +259,5 @@ class FilterResultCache:
             if node_info is None or node_info.node is None:
                 results.drop(name)
             else:
-                results.put(name, check(node_info))
+                results.put(name, check.at(node_info))
         results.seen = self.generation

@@ -79,6 +79,8 @@ class NodeIndex:
         self.labels = LabelKeys()
         #: Number of rebuilds.
         self.rebuilt = 0
+        #: The class number of each node, in the order of their addition.
+        self.class_numbers: dict[str, int] = {}
         self._places: dict[str, _Place] = {}
         self._numbers = 0
         self._ranked: dict[object, tuple[RankedClasses, ...]] = {}
@@ -86,17 +88,13 @@ class NodeIndex:
         self._class_keys: frozenset[str] = frozenset()
         self._tracked_keys: dict[str, None] = {}
 
-    def class_of(self, name: str) -> int:
-        """The class number of a node."""
-        return self._places[name].node_class.number
-
     def put(self, node_info: NodeInfo) -> None:
         """Insert a node, or update it after a change of its NodeInfo or labels."""
         node = node_info.node
         assert node is not None
         place = self._places.get(node.name)
         if place is not None and place.node is not node:
-            self.drop(node.name)
+            self._take_out(node.name)
             place = None
         if place is None:
             self.labels.add_labels(node.labels)
@@ -106,14 +104,18 @@ class NodeIndex:
     def _enter(self, node: Node) -> _Place:
         place = self._places[node.name] = _Place(node, self._class(node))
         place.node_class.size += 1
+        self.class_numbers[node.name] = place.node_class.number
         self.high_cardinality.put(node)
         return place
 
     def drop(self, name: str) -> None:
         """Remove a node; an unknown one is ignored."""
-        place = self._places.pop(name, None)
-        if place is None:
-            return
+        if name in self._places:
+            self._take_out(name)
+            del self.class_numbers[name]
+
+    def _take_out(self, name: str) -> None:
+        place = self._places.pop(name)
         self._remove(place)
         self.labels.remove_labels(place.node.labels)
         self.high_cardinality.take(place.node)
@@ -198,7 +200,7 @@ class NodeIndex:
         self.high_cardinality = HighCardinalityKeys(high_cardinality)
         self._class_keys = frozenset(self.keys)
         self._tracked_keys = dict.fromkeys((*self.keys, *self.high_cardinality))
-        self.classes, self.buckets, self._places = {}, {}, {}
+        self.classes, self.buckets, self._places, self.class_numbers = {}, {}, {}, {}
         self.mig_layouts = MigLayoutIndex()
         self.epoch += 1
         self.rebuilt += 1

@@ -369,22 +369,26 @@ def test_first_refusing_filter_gives_the_only_reason() -> None:
     at = node(cordoned=True, taints=["a=b:NoSchedule"], gpus=0)
     all_wrong = pod(gpus=1, selector={"zone": "x"}, requests={"cpu": "999"})
 
-    assert first_rejection(all_wrong, node_info(at), ALLOW_ALL_MAPS.every_filter) == (
+    assert first_rejection(all_wrong, node_info(at), ALLOW_ALL_MAPS.points(all_wrong).filters) == (
         node_unschedulable.REASON,
     )
     open_again = node(taints=["a=b:NoSchedule"], gpus=0)
     assert [
         r.code
-        for r in first_rejection(all_wrong, node_info(open_again), ALLOW_ALL_MAPS.every_filter)
+        for r in first_rejection(
+            all_wrong, node_info(open_again), ALLOW_ALL_MAPS.points(all_wrong).filters
+        )
     ] == [REASON_CODES["TAINT"]]
     clean = node(gpus=0)
-    assert first_rejection(all_wrong, node_info(clean), ALLOW_ALL_MAPS.every_filter) == (
-        node_affinity.NO[0],
-    )
+    assert first_rejection(
+        all_wrong, node_info(clean), ALLOW_ALL_MAPS.points(all_wrong).filters
+    ) == (node_affinity.NO[0],)
     at_last = node(gpus=0, labels={"zone": "x"})
     assert {
         r.resource
-        for r in first_rejection(all_wrong, node_info(at_last), ALLOW_ALL_MAPS.every_filter)
+        for r in first_rejection(
+            all_wrong, node_info(at_last), ALLOW_ALL_MAPS.points(all_wrong).filters
+        )
     } == {
         GPU,
         well_known.CPU,

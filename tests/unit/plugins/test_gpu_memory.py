@@ -95,9 +95,9 @@ LABELS = [
 def test_node_lacking_only_gpu_memory_has_its_own_reason(
     labels: dict[str, str], spec: dict[str, Any], begin: str
 ) -> None:
-    [reason] = first_rejection(
-        pod(gpus=1, spec=spec), NodeInfo(node(gpus=1, labels=labels)), ALLOW_ALL_MAPS.class_filters
-    )
+    newcomer = pod(gpus=1, spec=spec)
+    filters = ALLOW_ALL_MAPS.points(newcomer).class_filters
+    [reason] = first_rejection(newcomer, NodeInfo(node(gpus=1, labels=labels)), filters)
     assert reason.text.startswith(begin)
     if "didn't" not in begin:
         assert reason.text.endswith("(the pod needs 100 MiB)")
@@ -105,5 +105,6 @@ def test_node_lacking_only_gpu_memory_has_its_own_reason(
 
 def test_node_selector_is_checked_before_gpu_memory() -> None:
     newcomer = pod(gpus=1, selector={"zone": "a"}, spec=least(100))
-    [reason] = first_rejection(newcomer, NodeInfo(node(gpus=1)), ALLOW_ALL_MAPS.class_filters)
+    filters = ALLOW_ALL_MAPS.points(newcomer).class_filters
+    [reason] = first_rejection(newcomer, NodeInfo(node(gpus=1)), filters)
     assert reason == node_affinity.NO[0]

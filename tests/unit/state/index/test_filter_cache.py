@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from scheduler.decide.schedule_one import schedule_one
@@ -14,6 +16,7 @@ from scheduler.state.index.filter_cache import (
     CHANGES_MAX,
     CLASSES_MIN,
     RESULTS_MAX,
+    Answers,
     FilterResultCache,
 )
 from scheduler.state.node_info import NodeInfo
@@ -34,10 +37,13 @@ class Asked:
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def __call__(self, node_info: NodeInfo) -> tuple[Reason, ...]:
+    def at(self, node_info: NodeInfo) -> tuple[Reason, ...]:
         assert node_info.node is not None
         self.names.append(node_info.node.name)
         return NO
+
+    def everywhere(self, node_infos: Mapping[str, NodeInfo]) -> Answers:
+        return Answers.of_each(self, node_infos)
 
 
 def some_books(count: int) -> dict[str, NodeInfo]:
