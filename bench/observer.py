@@ -51,6 +51,7 @@ class Observer:
     """
 
     def __init__(self, client: Client, namespace: str) -> None:
+        self.namespace = namespace
         self.bound: dict[str, float] = {}
         self.created: dict[str, float] = {}
         self.nodes: dict[str, str] = {}
