@@ -61,6 +61,8 @@ def notify_queue(
     match change:
         case ev.PodPending(pod):
             queue.add(pod, now)
+        case ev.PodActivated(pod):
+            queue.activate(pod, now)
         case ev.PodDone(uid):
             queue.delete(uid, now)
         case ev.ClusterEvent():
