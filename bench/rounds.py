@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.load import Request
+from bench.load import IN_FLIGHT, Request
 from bench.observer import Observer
 from bench.process_memory import memory_mib
 from bench.schedulers import SchedulerUnderTest
@@ -41,11 +41,15 @@ def load(plane: ControlPlane, *words: str) -> subprocess.Popen[bytes]:
 
 
 def send(
-    plane: ControlPlane, file: Path, requests: Iterable[Request], rate: float = 0
+    plane: ControlPlane,
+    file: Path,
+    requests: Iterable[Request],
+    rate: float = 0,
+    in_flight: int = IN_FLIGHT,
 ) -> subprocess.Popen[bytes]:
     """Let the load generator send these requests; ``file`` is for them."""
     file.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in requests))
-    return load(plane, "requests", str(file), str(rate))
+    return load(plane, "requests", str(file), str(rate), str(in_flight))
 
 
 def finished(process: subprocess.Popen[bytes]) -> None:
