@@ -2,7 +2,7 @@
 
     python -m bench.load KUBECONFIG pods NAMESPACE SCHEDULER COUNT RATE [KIND]
     python -m bench.load KUBECONFIG nodes COUNT GPUS
-    python -m bench.load KUBECONFIG requests FILE RATE
+    python -m bench.load KUBECONFIG requests FILE RATE [IN_FLIGHT]
 
 A generator inside the scheduler's or the observer's process would slow down both and make the API
 server drop their watches. RATE is pods per second; 0 is unlimited. KIND is ``gpu`` (the default),
@@ -113,9 +113,11 @@ async def create(client: Client, path: str, bodies: list[dict[str, Any]], rate: 
     await send(client, [Request("POST", path, body) for body in bodies], rate)
 
 
-async def send(client: Client, requests: list[Request], rate: float) -> None:
-    """Send all requests in order, at most ``IN_FLIGHT`` at a time."""
-    slots = asyncio.Semaphore(IN_FLIGHT)
+async def send(
+    client: Client, requests: list[Request], rate: float, in_flight: int = IN_FLIGHT
+) -> None:
+    """Send all requests in order, at most ``in_flight`` at a time."""
+    slots = asyncio.Semaphore(in_flight)
 
     async def one(request: Request) -> None:
         body = None if request.body is None else msgspec.json.encode(request.body)
@@ -142,7 +144,9 @@ async def main(words: list[str]) -> None:
             await create(client, "/api/v1/nodes", [node(n, gpus) for n in range(count)], 0)
         elif words[1] == "requests":
             lines = Path(words[2]).read_bytes().splitlines()
-            await send(client, [REQUEST.decode(line) for line in lines], float(words[3]))
+            in_flight = int(words[4]) if len(words) > 4 else IN_FLIGHT
+            requests = [REQUEST.decode(line) for line in lines]
+            await send(client, requests, float(words[3]), in_flight)
         else:
             namespace, scheduler, count, rate = words[2], words[3], int(words[4]), float(words[5])
             kind = words[6] if len(words) > 6 else "gpu"

@@ -26,8 +26,14 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
 
 
+class _Condition(msgspec.Struct, frozen=True):
+    type: str
+    message: str = ""
+
+
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
     nominated_node_name: str = ""
+    conditions: tuple[_Condition, ...] = ()
 
 
 class _Pod(msgspec.Struct):
@@ -47,12 +53,15 @@ _EVENT = msgspec.json.Decoder(_Event)
 class Observer:
     """Follows one namespace's pods; ``bound`` maps a pod's name to the second of its Binding.
 
-    ``nominated`` and ``deleted`` have the second of the first nomination and the first deletion.
+    ``explained`` is the same for the first condition with a message. ``nominated`` and ``deleted``
+    have the second of the first nomination and the first deletion.
     """
 
     def __init__(self, client: Client, namespace: str) -> None:
+        self.namespace = namespace
         self.bound: dict[str, float] = {}
         self.created: dict[str, float] = {}
+        self.explained: dict[str, float] = {}
         self.nodes: dict[str, str] = {}
         self.nominated: float | None = None
         self.deleted: float | None = None
@@ -112,6 +121,8 @@ class Observer:
             self.deleted = now
         if self.nominated is None and pod.status.nominated_node_name:
             self.nominated = now
+        if name not in self.explained and any(one.message for one in pod.status.conditions):
+            self.explained[name] = now
         if event.type != "DELETED" and pod.spec.node_name and name not in self.bound:
             self.bound[name] = now
             self.nodes[name] = pod.spec.node_name

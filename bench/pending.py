@@ -1,10 +1,11 @@
 """Ten thousand unschedulable pods, and their cost for other pods.
 
-    python -m bench.pending [--pods 10000] [--nodes 1000]
+    python -m bench.pending [--pods 10000] [--nodes 1000] [--rounds 3]
 
 On the real API server: the time until each of them has a condition; the latency of a new pod that
 fits, meanwhile and afterwards; the scheduler's CPU use when idle; the reaction to one released
-slice that any of them could use. The last line is JSON.
+slice that any of them could use. Before that, ``bench/condition_rate`` compares the rate of the
+conditions with a bare loop of status patches. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from bench import condition_rate
 from bench.control_plane import without_kubelets
 from bench.load import node, pod
 from bench.observer import Observer, dumps, percentile
@@ -157,9 +159,8 @@ def rounded(value: Any) -> Any:
     return round(value, 2)
 
 
-def make_nodes(plane: ControlPlane, count: int) -> None:
-    """GPU nodes, and one MIG node."""
-    finished(load(plane, "nodes", str(count), "8"))
+def make_mig_node(plane: ControlPlane, count: int) -> None:
+    """One MIG node beside the GPU nodes."""
     body = node(count, 0)
     body["metadata"]["name"] = "mig"
     amounts = body["status"]["capacity"]
@@ -173,14 +174,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.pending", description=__doc__)
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of the rates; 0: none")
     options = parser.parse_args()
     with without_kubelets() as (plane, directory):
         apply_roles(plane)
-        make_nodes(plane, options.nodes)
+        finished(load(plane, "nodes", str(options.nodes), "8"))
+        figures: dict[str, Any] = {}
+        if options.rounds:
+            rate = condition_rate.rates(plane, directory, options.pods, options.rounds)
+            figures = {"conditions": rate}
+        make_mig_node(plane, options.nodes)
         product = Product(plane, directory / "product")
         product.start(webhook=False)
         try:
-            print(dumps(rounded(run(plane, product, options))), flush=True)
+            figures |= run(plane, product, options)
+            print(dumps(rounded(figures)), flush=True)
         finally:
             product.close()
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from bench.load import Request
+from bench.load import IN_FLIGHT, Request
+from bench.observer import Observer
 from bench.process_memory import memory_mib
 from bench.schedulers import SchedulerUnderTest
-from tools.controlplane import ControlPlane
-from tools.controlplane.process import Running
+from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane.process import Running, tail
 
 BOUND_S = 180.0
 EVENTS_S = 30.0
@@ -40,11 +41,15 @@ def load(plane: ControlPlane, *words: str) -> subprocess.Popen[bytes]:
 
 
 def send(
-    plane: ControlPlane, file: Path, requests: Iterable[Request], rate: float = 0
+    plane: ControlPlane,
+    file: Path,
+    requests: Iterable[Request],
+    rate: float = 0,
+    in_flight: int = IN_FLIGHT,
 ) -> subprocess.Popen[bytes]:
     """Let the load generator send these requests; ``file`` is for them."""
     file.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in requests))
-    return load(plane, "requests", str(file), str(rate))
+    return load(plane, "requests", str(file), str(rate), str(in_flight))
 
 
 def finished(process: subprocess.Popen[bytes]) -> None:
@@ -80,6 +85,27 @@ def scheduled_events(plane: ControlPlane, namespace: str) -> int:
     path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
     items = plane.client.request("GET", path, timeout_s=60)["items"]
     return len({item["regarding"]["name"] for item in items if item["reason"] == "Scheduled"})
+
+
+def schedule(
+    plane: ControlPlane, contestant: SchedulerUnderTest, seen: Observer, pods: int
+) -> dict[str, float]:
+    """Run a scheduler from its cold start until it has bound the pods of a namespace and written
+    their Scheduled events; returns what it used.
+    """
+    process = contestant.start()
+    try:
+        seen.wait(pods, BOUND_S, process.is_alive)
+        wait_until(
+            lambda: scheduled_events(plane, seen.namespace) == pods,
+            what=f"{pods} Scheduled events",
+            timeout_s=EVENTS_S,
+        )
+        return usage(process)
+    except (RuntimeError, TimeoutError) as error:
+        raise RuntimeError(f"{error}\n{tail(contestant.log, 40)}") from error
+    finally:
+        process.stop()
 
 
 def usage(process: Running) -> dict[str, float]:

@@ -23,18 +23,17 @@ from bench.load import pod
 from bench.observer import Observer, dumps, percentile
 from bench.rounds import (
     BOUND_S,
-    EVENTS_S,
     Namespace,
     alternating,
     finished,
     load,
-    scheduled_events,
+    schedule,
     summary,
     usage,
 )
 from bench.schedulers import KubeScheduler, Ours, SchedulerUnderTest, apply_roles
-from tools.controlplane import ControlPlane, wait_until
-from tools.controlplane.process import Running, tail
+from tools.controlplane import ControlPlane
+from tools.controlplane.process import Running
 
 GPUS = 8
 
@@ -52,19 +51,7 @@ def backlog(plane: ControlPlane, contestant: SchedulerUnderTest, pods: int) -> d
         finished(load(plane, "pods", namespace, contestant.scheduler_name, str(pods), "0"))
         with Observer(plane.client, namespace) as seen:
             started = time.monotonic()
-            process = contestant.start()
-            try:
-                seen.wait(pods, BOUND_S, process.is_alive)
-                wait_until(
-                    lambda: scheduled_events(plane, namespace) == pods,
-                    what=f"{pods} Scheduled events",
-                    timeout_s=EVENTS_S,
-                )
-                used = usage(process)
-            except (RuntimeError, TimeoutError) as error:
-                raise RuntimeError(f"{error}\n{tail(contestant.log, 40)}") from error
-            finally:
-                process.stop()
+            used = schedule(plane, contestant, seen, pods)
             check_over_commit(seen)
             first, last = min(seen.bound.values()), max(seen.bound.values())
     return {

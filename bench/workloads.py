@@ -23,20 +23,10 @@ from bench import shapes
 from bench.control_plane import without_kubelets
 from bench.load import Request
 from bench.observer import Observer, dumps
-from bench.rounds import (
-    BOUND_S,
-    EVENTS_S,
-    alternating,
-    finished,
-    scheduled_events,
-    send,
-    summary,
-    usage,
-)
+from bench.rounds import alternating, finished, schedule, send, summary
 from bench.schedulers import KubeScheduler, Ours, SchedulerUnderTest, apply_manifests
 from bench.shapes import INIT, MEASURED, OTHERS, Shape, Sizes
-from tools.controlplane import ControlPlane, wait_until
-from tools.controlplane.process import tail
+from tools.controlplane import ControlPlane
 
 OURS, KUBE = "ours", "kube_scheduler"
 _tags = itertools.count(1)
@@ -119,19 +109,7 @@ def one_round(
         Observer(plane.client, INIT) as victims,
         cluster.disturbed(shape, sizes, name),
     ):
-        process = contestant.start()
-        try:
-            seen.wait(count, BOUND_S, process.is_alive)
-            wait_until(
-                lambda: scheduled_events(plane, MEASURED) == count,
-                what=f"{count} Scheduled events",
-                timeout_s=EVENTS_S,
-            )
-            used = usage(process)
-        except (RuntimeError, TimeoutError) as error:
-            raise RuntimeError(f"{error}\n{tail(contestant.log, 40)}") from error
-        finally:
-            process.stop()
+        used = schedule(plane, contestant, seen, count)
     check_nodes(shape, seen.nodes)
     writes = [min(seen.bound.values()), seen.nominated, victims.deleted if shape.preempts else None]
     begun = min(moment for moment in writes if moment is not None)

@@ -236,6 +236,7 @@ class Loop:
     def _decide(self, entry: QueuedPodInfo, placement: Placement | None, now: float) -> int:
         """Decide one pod, unless it has a placement; returns the number of steps used."""
         started = self._clock()
+        self.queue.begin_decision(entry)
         work = Budget(self.pipeline.decision_steps_max)
         decision = self._avoidance.unless_avoided(placement) or self._decider(
             self.cluster, entry.pod, self.pipeline, work

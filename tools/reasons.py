@@ -27,8 +27,8 @@ metric `gpu_scheduler_rejections_total` counts rejected attempts by the code bel
 The third column is the reason of the condition; an autoscaler reads it, see
 [below](#what-an-autoscaler-reads). The reason of the event is always `FailedScheduling`.
 
-A rejected pod is tried again after an event of the last column, with a backoff of 1 s to 10 s,
-and in any case every five minutes.
+A rejected pod is tried again after an event of the last column, and in any case every five minutes.
+While other pods are due, it has a backoff of 1 s to 10 s.
 
 """
 

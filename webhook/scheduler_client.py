@@ -21,7 +21,7 @@ import structlog
 from scheduler.httpserver.messages import Reply
 from scheduler.httpserver.post_request import AnswerTooLong, ask
 from scheduler.model import admission
-from scheduler.model.admission import AdmissionDecision
+from scheduler.model.admission import AdmissionDecision, OtherVersions
 
 BUDGET_S: Final = 1.0
 #: Connections to the scheduler, each with one query at a time; the scheduler accepts 256.
@@ -58,12 +58,14 @@ class SchedulerClient:
         self._budget_s = budget_s
         self._now = now
         self._next_warning = -_WARNING_INTERVAL_S
+        self._scheduler_versions = OtherVersions()
 
     async def ask(self, question: admission.AdmissionQuery) -> AdmissionDecision | None:
         """The scheduler's answer, or None without one in time."""
         try:
             async with asyncio.timeout(self._budget_s):
-                body = msgspec.json.encode(question)
+                versioned = msgspec.structs.replace(question, version=admission.VERSION)
+                body = msgspec.json.encode(versioned)
                 return self._read(await ask(self._opened(), _PLACE, body, _HEADERS))
         except TimeoutError:
             self._warn(f"no answer within {self._budget_s:g} s")
@@ -101,7 +103,13 @@ class SchedulerClient:
             text = reply.content[:_SHOWN_MAX].decode("utf-8", "replace")
             self._warn(f"status {reply.status}: {text}")
             return None
-        return _ANSWER.decode(reply.content)
+        answer = _ANSWER.decode(reply.content)
+        if self._scheduler_versions.is_news(answer.version):
+            _log.info(
+                f"The scheduler's answers have version {answer.version}, this webhook's queries "
+                f"{admission.VERSION}; both use the fields that they know"
+            )
+        return answer
 
     def _warn(self, problem: str) -> None:
         """Log at most once a minute: without the scheduler every pod fails here."""

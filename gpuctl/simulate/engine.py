@@ -230,7 +230,7 @@ class Simulator:
                 granted={},
                 reason=f"{text} {pod.priority})",
             )
-        self._queue.add(pod, self._now)
+        self._queue.activate(pod, self._now)
 
     def _place_foreign(self, pod: Pod) -> None:
         """Place a pod of another scheduler to estimate the devices that it will hold."""

@@ -33,8 +33,10 @@ from scheduler.model.admission import (
     ALIVE_PATH,
     PATH,
     RESERVATION_BYTES,
+    VERSION,
     AdmissionDecision,
     AdmissionQuery,
+    OtherVersions,
 )
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.model.pods.pod import Pod
@@ -78,6 +80,7 @@ class AdmissionServer:
         self._metrics = metrics
         self._clock = clock
         self._waiting = 0
+        self._webhook_versions = OtherVersions()
 
     async def serve(self, socket: Path) -> None:
         """Listen until cancelled."""
@@ -119,18 +122,20 @@ class AdmissionServer:
             pod = to_pod(POD.decode(query.pod), query.namespace)
         except UNREADABLE as error:
             return Reply(400, f"invalid admission query: {problem_text(error)}".encode())
+        if self._webhook_versions.is_news(query.version):
+            log.info("webhook of another version", version=query.version, own=VERSION)
         answer: AdmissionDecision | None = AS_ASKED
         with self._contain("admission", pod.key):
             answer = self._answer(query, pod)
         if answer is None:
             return self._reply_later(query, pod, room_wait_s)
-        return Reply(200, msgspec.json.encode(answer))
+        return _sent(answer)
 
     async def _reply_later(self, query: AdmissionQuery, pod: Pod, room_wait_s: float) -> Reply:
         answer = AS_ASKED
         with self._contain("admission", pod.key):
             answer = await self._answer_later(query, pod, room_wait_s)
-        return Reply(200, msgspec.json.encode(answer))
+        return _sent(answer)
 
     def _answer(self, query: AdmissionQuery, pod: Pod) -> AdmissionDecision | None:
         """The answer for the current state; None if too many reservations wait for their pods."""
@@ -210,6 +215,10 @@ class AdmissionServer:
         finally:
             self._waiting -= 1
         return False
+
+
+def _sent(answer: AdmissionDecision) -> Reply:
+    return Reply(200, msgspec.json.encode(msgspec.structs.replace(answer, version=VERSION)))
 
 
 def _new_id() -> str:

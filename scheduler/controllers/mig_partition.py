@@ -21,11 +21,11 @@ import structlog
 
 from scheduler.controllers.mig_config import MigConfigController
 from scheduler.controllers.node_avoidance import NodeAvoidance
+from scheduler.controllers.pending_placements import PendingPlacements
 from scheduler.decide.mig import partition_status
 from scheduler.framework.decision import CreateInstances, PendingPlacement
 from scheduler.model.actions import (
     CompleteStep,
-    DropPlacement,
     RecordPodEvent,
     RequestPartitions,
 )
@@ -74,11 +74,10 @@ class PartitionController:
     ) -> None:
         self._cluster = cluster
         self._metrics = metrics
-        self._avoidance = avoidance
         self._wall = wall
         self._timeout_s = timeout_s
         self._mig_config = mig_config
-        self._pending: dict[str, PendingPartition] = {}
+        self._pending: PendingPlacements[PendingPartition] = PendingPlacements(cluster, avoidance)
         self._backoff = GpuBackoff()
 
     def begin(self, placement: PendingPlacement, now: float) -> Effects:
@@ -120,9 +119,7 @@ class PartitionController:
         """
         effects: Effects = tuple(self._update_gpu_backoff(name) for name in self._backoff.tick(now))
         if not leads:
-            for pending in list(self._pending.values()):
-                effects += self._give_up(pending, now)
-            return effects
+            return effects + self._pending.give_up_all(now)
         if self._mig_config is not None:
             effects += self._mig_config.tick()
         for name in {one.placement.node_name for one in self._pending.values() if one.problem}:
@@ -135,8 +132,7 @@ class PartitionController:
 
     def reject(self, uid: str, now: float) -> Effects | None:
         """Cancel a placement that waits for its instances; None if there is none."""
-        pending = self._pending.get(uid)
-        return None if pending is None else self._give_up(pending, now)
+        return self._pending.reject(uid, now)
 
     # --- pending placements ------------------------------------------------------------------
 
@@ -150,10 +146,9 @@ class PartitionController:
         placement = pending.placement
         uid, node_name = placement.pod.uid, placement.node_name
         if uid not in self._cluster.assumed:
-            del self._pending[uid]
-            return self._dropped(uid, (), now)
+            return self._pending.drop(uid, (), now)
         if self._cluster.pods[uid].is_deleting or self._cluster.at(node_name) is None:
-            return self._give_up(pending, now)
+            return self._pending.give_up(uid, now)
         refused = partition_status.refusal(self._cluster, placement, pending.until)
         if refused is not None:
             return self._fail(pending, refused.message, {refused.mig_placement.gpu}, "failed", now)
@@ -177,19 +172,6 @@ class PartitionController:
 
     # --- results -----------------------------------------------------------------------------
 
-    def _dropped(self, uid: str, changes: Iterable[ev.Change], now: float) -> Effects:
-        """Remove a placement whose pod is not assumed any more."""
-        return (*changes, DropPlacement(uid), *self._avoidance.forget_pod(uid, now))
-
-    def _give_up(self, pending: PendingPartition, now: float) -> Effects:
-        uid = pending.placement.pod.uid
-        del self._pending[uid]
-        changes = self._cluster.forget(uid)
-        pod = self._cluster.pods[uid]
-        waits = pod.waits_for(self._cluster.scheduler_name)
-        ended = ev.PodPending(pod) if waits else ev.PodDone(uid)
-        return self._dropped(uid, (*changes, ended), now)
-
     def _fail(
         self,
         pending: PendingPartition,
@@ -201,7 +183,6 @@ class PartitionController:
         """The pod is retried elsewhere; the GPUs (None: all of the node's) enter backoff."""
         placement = pending.placement
         uid, node_name = placement.pod.uid, placement.node_name
-        del self._pending[uid]
         all_gpus = self._gpus_of(node_name) if gpus is None else gpus
         pause_s = self._backoff.failed(node_name, all_gpus, now)
         changes = (*self._cluster.forget(uid), self._update_gpu_backoff(node_name))
@@ -212,7 +193,7 @@ class PartitionController:
         pod = self._cluster.pods[uid]
         failed = ev.BindFailed(pod, text, "creating MIG instances failed")
         event = RecordPodEvent(placement.pod, "PartitionFailed", text)
-        return (event, *self._dropped(uid, (*changes, failed), now))
+        return (event, *self._pending.drop(uid, (*changes, failed), now))
 
     def _gpus_of(self, node_name: str) -> Collection[int]:
         node_info = self._cluster.at(node_name)

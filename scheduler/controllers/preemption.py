@@ -93,7 +93,7 @@ class PreemptionController:
         if not leads:
             preemptions.stop()
         pods = (self._cluster.pods.get(uid) for uid in preemptions.pass_time(now))
-        return tuple(ev.PodPending(pod) for pod in pods if pod is not None and self._waits(pod))
+        return tuple(ev.PodActivated(pod) for pod in pods if pod is not None and self._waits(pod))
 
     def _ended(self, event: ev.PreemptionEnded) -> Effects:
         cluster, preemptor = self._cluster, event.preemptor
@@ -116,10 +116,10 @@ class PreemptionController:
             return (*effects, ev.PodDone(pod.uid), ev.BindFailed(pod, text, "preemption failed"))
         if any(result.outcome is ev.VictimOutcome.UNSENT for result in event.results):
             cluster.nominations.withdraw(pod.uid)
-            return (*effects, ev.PodPending(pod))
+            return (*effects, ev.PodActivated(pod))
         if not any(result.pod.uid in cluster.pods for result in event.results):
             # Their end woke the pod while it was not to preempt; nothing else would.
-            return (*effects, ev.PodPending(pod))
+            return (*effects, ev.PodActivated(pod))
         return effects
 
     def _waits(self, pod: Pod) -> bool:
@@ -137,7 +137,7 @@ class PreemptionController:
         ]
         for other in weaker:
             self._cluster.nominations.withdraw(other.uid)
-        return tuple(ev.PodPending(self._cluster.pods[other.uid]) for other in weaker)
+        return tuple(ev.PodActivated(self._cluster.pods[other.uid]) for other in weaker)
 
     def _reject(self, victim: Pod, now: float) -> Effects | None:
         """Take back the placement of a victim whose Binding has not begun."""

@@ -14,18 +14,17 @@ volumebinding; an event takes the place of its poll.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, get_args
 
 import msgspec
 import structlog
 
 from scheduler.controllers.node_avoidance import NodeAvoidance
+from scheduler.controllers.pending_placements import PendingPlacements
 from scheduler.decide.volume_status import status
 from scheduler.framework.decision import BindVolumes, PendingPlacement
 from scheduler.model.actions import (
     CompleteStep,
-    DropPlacement,
     GiveVolume,
     SelectNode,
     WriteVolumes,
@@ -75,9 +74,8 @@ class VolumeBindingController:
     ) -> None:
         self._cluster = cluster
         self._metrics = metrics
-        self._avoidance = avoidance
         self._timeout_s = timeout_s
-        self._pending: dict[str, PendingVolumes] = {}
+        self._pending: PendingPlacements[PendingVolumes] = PendingPlacements(cluster, avoidance)
         self._attempts = 0
 
     def begin(self, placement: PendingPlacement, now: float) -> Effects:
@@ -110,17 +108,11 @@ class VolumeBindingController:
 
     def tick(self, now: float, *, leads: bool) -> Effects:
         """End what is too late. A process that leads no more gives up what is pending."""
-        if leads:
-            return self._check_all(now)
-        effects: Effects = ()
-        for pending in list(self._pending.values()):
-            effects += self._give_up(pending, now)
-        return effects
+        return self._check_all(now) if leads else self._pending.give_up_all(now)
 
     def reject(self, uid: str, now: float) -> Effects | None:
         """Cancel a placement that waits for its claims; None if there is none."""
-        pending = self._pending.get(uid)
-        return None if pending is None else self._give_up(pending, now)
+        return self._pending.reject(uid, now)
 
     # --- what is written ---------------------------------------------------------------------
 
@@ -160,7 +152,7 @@ class VolumeBindingController:
         pending.is_written = True
         pending.written = dict(event.written)
         if event.is_unsent:
-            return self._give_up(pending, now)
+            return self._pending.give_up(event.uid, now)
         if event.problem:
             return self._fail(pending, event.problem, "refused", now)
         return self._check(pending, now)
@@ -175,10 +167,9 @@ class VolumeBindingController:
         placement = pending.placement
         uid = placement.pod.uid
         if uid not in self._cluster.assumed:
-            del self._pending[uid]
-            return self._dropped(uid, (), now)
+            return self._pending.drop(uid, (), now)
         if self._cluster.pods[uid].is_deleting:
-            return self._give_up(pending, now)
+            return self._pending.give_up(uid, now)
         node_info = self._cluster.at(placement.node_name)
         if node_info is None:
             return self._fail(pending, f"node {placement.node_name} is gone", "gone", now)
@@ -201,26 +192,12 @@ class VolumeBindingController:
 
     # --- ends --------------------------------------------------------------------------------
 
-    def _dropped(self, uid: str, changes: Iterable[ev.Change], now: float) -> Effects:
-        """The pod is not on its way to the node any more."""
-        return (*changes, DropPlacement(uid), *self._avoidance.forget_pod(uid, now))
-
-    def _give_up(self, pending: PendingVolumes, now: float) -> Effects:
-        uid = pending.placement.pod.uid
-        del self._pending[uid]
-        changes = self._cluster.forget(uid)
-        pod = self._cluster.pods[uid]
-        waits = pod.waits_for(self._cluster.scheduler_name)
-        ended = ev.PodPending(pod) if waits else ev.PodDone(uid)
-        return self._dropped(uid, (*changes, ended), now)
-
     def _fail(self, pending: PendingVolumes, problem: str, result: str, now: float) -> Effects:
         """The placement is taken back, and the pod is decided again after its backoff."""
         uid, node_name = pending.placement.pod.uid, pending.placement.node_name
-        del self._pending[uid]
         changes = self._cluster.forget(uid)
         pod = self._cluster.pods[uid]
         log.warning("volumes not bound", pod=pod.key, node=node_name, problem=problem)
         self._metrics.volume_bindings.labels(result).inc()
         failed = ev.BindFailed(pod, f"{problem} (node {node_name})", "binding volumes failed")
-        return self._dropped(uid, (*changes, failed), now)
+        return self._pending.drop(uid, (*changes, failed), now)

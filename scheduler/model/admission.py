@@ -3,6 +3,11 @@
 Both cross the Unix socket as JSON, ``POST /place/v1``. The answer has the changes and their
 reasons; only the webhook writes patches, so a newer scheduler can never edit a pod in a way that
 this webhook does not know.
+
+During an upgrade webhook, standby and leader may be of different versions. Both messages have the
+``version`` of their sender. A newer version only adds fields, which an older one ignores, and each
+new field has a default that means what the older version did. So each side works on the fields
+that it knows. Whatever cannot be said this way needs another path.
 """
 
 from __future__ import annotations
@@ -14,8 +19,12 @@ import msgspec
 
 from scheduler.model.mig.tier_nodes import ANYWHERE, TierNodes
 
-#: The path of a query; the version changes when the meaning of a field changes.
+#: The path of a query; it changes when the meaning of a field changes.
 PATH = "/place/v1"
+#: The version of these messages: 2 added ``version`` and ``mayMap``.
+VERSION: Final = 2
+#: The version of a message without the field.
+UNSTATED: Final = 1
 #: The path of the webhook's heartbeat, every ``ALIVE_S`` seconds (GET, no body).
 ALIVE_PATH = "/alive/v1"
 ALIVE_S = 5.0
@@ -39,6 +48,7 @@ class AdmissionQuery(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     namespace: str
     scope: Scope
     pod: msgspec.Raw
+    version: int = UNSTATED
 
 
 class ResourceRewrite(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +90,23 @@ class AdmissionDecision(msgspec.Struct, frozen=True, rename="camel", kw_only=Tru
     move: str | None = None
     where: TierNodes = ANYWHERE
     may_map: bool = True
+    version: int = UNSTATED
+
+
+class OtherVersions:
+    """The versions of the other side that differ from ours; each is logged once."""
+
+    LOGGED_MAX: Final = 8
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()
+
+    def is_news(self, version: int) -> bool:
+        """Whether a message has a version that was not met before."""
+        if version == VERSION or version in self._known or len(self._known) >= self.LOGGED_MAX:
+            return False
+        self._known.add(version)
+        return True
 
 
 def is_reservation(text: str) -> bool:

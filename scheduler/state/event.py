@@ -333,6 +333,12 @@ class PodPending(msgspec.Struct, frozen=True):
     pod: Pod
 
 
+class PodActivated(msgspec.Struct, frozen=True):
+    """A pending own pod is decided without the rest of its backoff."""
+
+    pod: Pod
+
+
 class PodDone(msgspec.Struct, frozen=True):
     """An own pod needs no decision any more: bound, deleted, gated or ended."""
 
@@ -362,4 +368,4 @@ class ClusterEvent(msgspec.Struct, frozen=True):
     pod: Pod | None = None
 
 
-Change = PodPending | PodDone | BindFailed | ClusterEvent
+Change = PodPending | PodActivated | PodDone | BindFailed | ClusterEvent

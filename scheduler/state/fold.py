@@ -61,6 +61,8 @@ def notify_queue(
     match change:
         case ev.PodPending(pod):
             queue.add(pod, now)
+        case ev.PodActivated(pod):
+            queue.activate(pod, now)
         case ev.PodDone(uid):
             queue.delete(uid, now)
         case ev.ClusterEvent():
@@ -154,6 +156,8 @@ def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
     """Bound: wait for the watch to confirm. Any other result removes the assumption."""
     if event.outcome is ev.BindOutcome.BOUND or event.uid not in cluster.assumed:
         return []
+    if event.outcome is ev.BindOutcome.UNSENT:
+        return cluster.give_up(event.uid)
     pod = cluster.pods[event.uid]
     changes = cluster.forget(event.uid)
     if event.outcome is ev.BindOutcome.GONE:
@@ -162,6 +166,4 @@ def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
         return changes
     if not pod.waits_for(cluster.scheduler_name):  # the pod is being deleted
         return [*changes, ev.PodDone(event.uid)]
-    if event.outcome is ev.BindOutcome.UNSENT:
-        return [*changes, ev.PodPending(pod)]
     return [*changes, ev.BindFailed(pod, event.message)]

@@ -17,7 +17,7 @@ from scheduler.admission.server import AdmissionServer
 from scheduler.controllers.migration.controller import NoMigration
 from scheduler.decide.admission.admit import Rules
 from scheduler.model import well_known
-from scheduler.model.admission import PATH, AdmissionDecision, ResourceRewrite
+from scheduler.model.admission import PATH, VERSION, AdmissionDecision, ResourceRewrite
 from scheduler.model.crd.migration import Migration
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.pods.pod import Pod
@@ -372,7 +372,7 @@ async def test_failing_pod_is_left_unchanged_and_the_next_is_answered(
             else "scheduler.admission.server.with_tier",
             fail,
         )
-        assert await asking.ask("bad-") == AdmissionDecision()
+        assert await asking.ask("bad-") == AdmissionDecision(version=VERSION)
 
     monkeypatch.undo()
     assert (await asking.ask("good-")).reservation is not None

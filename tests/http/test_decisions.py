@@ -88,7 +88,7 @@ async def test_waiting_pod_is_explained_by_history_and_a_live_evaluation(
 
     assert answer.waiting is not None
     assert answer.waiting.attempts == 1
-    assert (answer.waiting.waits_s, answer.waiting.next_try_s) == (0.5, 0.5)
+    assert (answer.waiting.waits_s, answer.waiting.next_try_s) == (0.5, 1.5)
     assert "a pod on a node was deleted or finished" in answer.waiting.woken_by
     assert answer.now is not None
     assert [(one.node, one.code) for one in answer.now.refusals] == [("a", "INSUFFICIENT")]

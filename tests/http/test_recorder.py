@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from scheduler.model.pods.pod import Owner, Pod
+from scheduler.report.events.send_queue import OVERTAKEN_S, WORKERS
 from scheduler.watch.client import Client
 from tests.builders import node, pod
 from tests.http.fakeapi import Answer, FakeApi, failure, reply, reset
@@ -300,6 +301,35 @@ async def test_conditions_are_never_dropped_and_coalesce_per_pod(
     assert len(idle.recorder._queue._newest) == 50
     assert idle.recorder._queue._queue.qsize() == 50 + 150
     assert idle.counts == []
+
+
+async def test_conditions_are_sent_before_events(recording: Recording) -> None:
+    """Ten thousand rejected pods: each has its condition before the first event is written."""
+    pods = [pod(f"p{number}", gpus=1) for number in range(24)]
+    for one in pods:
+        recording.api.script(f"PATCH /api/v1/namespaces/team/pods/{one.name}/status", reply({}))
+        recording.recorder.failed(one, SENTENCE)
+    await recording.sent()
+
+    methods = [seen.method for seen in recording.api.seen]
+    assert sorted(methods) == ["PATCH"] * 24 + ["POST"] * 24
+    certain = 24 - WORKERS + 1  # requests in flight arrive in any order
+    assert set(methods[:certain]) == {"PATCH"}
+
+
+async def test_an_event_is_not_overtaken_by_later_conditions_for_ever(
+    recording: Recording,
+) -> None:
+    recording.recorder.note(A, "NodeAvoided", "n1")
+    recording.now += OVERTAKEN_S + 1
+    for number in range(60):
+        one = pod(f"p{number}", gpus=1)
+        recording.api.script(f"PATCH /api/v1/namespaces/team/pods/{one.name}/status", reply({}))
+        recording.recorder.waits(one, "waits", "n1")
+    await recording.sent()
+
+    methods = [seen.method for seen in recording.api.seen]
+    assert methods.index("POST") < WORKERS
 
 
 async def test_deleted_pod_is_forgotten(recording: Recording) -> None:

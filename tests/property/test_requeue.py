@@ -94,6 +94,7 @@ class World(SchedulerWorld):
         return known is not None and bool(known.node_name)
 
     def let_pauses_end(self) -> None:
+        self.decide_due()
         while self.queue.next_due() is not None:
             self.now += BACKOFF_MAX_S
             self.decide_due()

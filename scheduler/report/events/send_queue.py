@@ -1,9 +1,11 @@
 """Sends events and conditions in the background, after the Bindings.
 
 Several workers send from one bounded queue. While Bindings are in flight they wait, for at most
-``HOLD_MAX_S``. An event is dropped and counted if the queue is full or the request fails.
-Conditions are never dropped, because nothing would resend them. Only the newest condition of a pod
-waits, so there are never more than pods; after a failed request it is sent again.
+``HOLD_MAX_S``. Conditions go before events, because users and autoscalers wait for them; an event
+is overtaken only by the conditions of the next ``OVERTAKEN_S``. An event is dropped and counted if
+the queue is full or the request fails. Conditions are never dropped, because nothing would resend
+them. Only the newest condition of a pod waits, so there are never more than pods; after a failed
+request it is sent again.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from scheduler.watch.client import ApiError, Client, Unreachable
 EVENTS_MAX = 20_000
 WORKERS = 16
 HOLD_MAX_S = 10.0
+OVERTAKEN_S = 30.0
 TRIES = 12
 RETRY_FIRST_S = 1.0
 RETRY_MAX_S = 15.0
@@ -62,8 +65,10 @@ class SendQueue:
         self._metrics = metrics
         self._idle = idle
         self._retry_first_s = retry_first_s
-        #: Events, and for conditions the uid whose newest one is in ``_newest``.
-        self._queue: asyncio.Queue[Item | str] = asyncio.Queue()
+        #: By place and number: events, and for conditions the uid whose newest one is in
+        #: ``_newest``.
+        self._queue: asyncio.PriorityQueue[tuple[float, int, Item | str]] = asyncio.PriorityQueue()
+        self._enqueued = 0
         self._newest: dict[str, Item] = {}
         #: By pod: its current condition, or the one that is being sent.
         self._conditions: dict[str, Condition] = {}
@@ -97,17 +102,21 @@ class SendQueue:
         if item.condition is not None:
             self._conditions[item.uid] = item.condition
             if item.uid not in self._newest:
-                self._queue.put_nowait(item.uid)
+                self._put(item.since, item.uid)
             self._newest[item.uid] = item
         elif self._events >= EVENTS_MAX:
             self._count(item.what, "dropped")
         else:
             self._events += 1
-            self._queue.put_nowait(item)
+            self._put(item.since + OVERTAKEN_S, item)
+
+    def _put(self, place: float, entry: Item | str) -> None:
+        self._enqueued += 1
+        self._queue.put_nowait((place, self._enqueued, entry))
 
     async def _work(self) -> None:
         while True:
-            entry = await self._queue.get()
+            _, _, entry = await self._queue.get()
             try:
                 await self._hold(self._newest[entry] if isinstance(entry, str) else entry)
                 if isinstance(entry, str):

@@ -121,6 +121,12 @@ class Cluster:
         freed = self._remove_from_node(pod, assumption.node_name) + self.volumes.restore(uid)
         return [*freed, ClusterEvent(RequeueCause.OWNER, pod.workload)]
 
+    def give_up(self, uid: str) -> list[Change]:
+        """Remove an assumption without a failure: the pod waits for a node again, or is done."""
+        changes = self.forget(uid)
+        pod = self.pods[uid]
+        return [*changes, PodPending(pod) if pod.waits_for(self.scheduler_name) else PodDone(uid)]
+
     def avoid(self, node_name: str, scopes: frozenset[str]) -> list[Change]:
         """Set which pods avoid a node."""
         if not self.nodes.avoid(node_name, scopes):

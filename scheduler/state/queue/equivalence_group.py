@@ -32,14 +32,16 @@ class QueuedPodInfo(msgspec.Struct):
     """A waiting pod's place in the queue; ``item`` is its sort key.
 
     ``place`` is the queue label of kube-scheduler's metric. ``attempts`` counts failed attempts,
-    ``failed_binds`` the failed Bindings among them.
+    ``rejections`` those among them that a reason of the pod ended, and ``errors`` the failed ones
+    since the last rejection (``UnschedulableCount`` and ``ConsecutiveErrorsCount``).
     """
 
     pod: Pod
     since: float
     item: Item
     attempts: int = 0
-    failed_binds: int = 0
+    rejections: int = 0
+    errors: int = 0
     ready_at: float = 0.0
     unschedulable_since: float | None = None
     causes: frozenset[RequeueCause] = frozenset()

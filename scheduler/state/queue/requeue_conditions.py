@@ -42,6 +42,13 @@ class RequeueCondition(msgspec.Struct, frozen=True):
             else:
                 yield cause, ANYTHING
 
+    def is_met_by(self, change: ClusterEvent) -> bool:
+        """Whether such a change may help; ``RequeueIndex.of`` answers it for many conditions."""
+        return any(
+            cause is change.cause and (token in change.what or (_is_for_any(change, token)))
+            for cause, token in self.tokens()
+        )
+
     def beside(self, other: RequeueCondition) -> RequeueCondition:
         """The condition extended by new reasons of a node.
 
@@ -86,6 +93,11 @@ def _condition_of_codes(codes: frozenset[ReasonCode], lacking: frozenset[str]) -
     )
 
 
+def _is_for_any(change: ClusterEvent, token: str) -> bool:
+    """Whether the change concerns every token of its cause; one of claims names each of them."""
+    return change.cause is not RequeueCause.CLAIM and (not change.what or token == ANYTHING)
+
+
 class RequeueIndex:
     """Keys of groups by the changes that they wait for."""
 
@@ -118,6 +130,6 @@ class RequeueIndex:
             return list(dict.fromkeys(k for one in change.what for k in tokens.get(one, ())))
         found: dict[Key, None] = {}
         for token, keys in tokens.items():
-            if not change.what or token == ANYTHING or token in change.what:
+            if token in change.what or _is_for_any(change, token):
                 found |= keys
         return list(found)

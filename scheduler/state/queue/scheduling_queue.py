@@ -4,25 +4,33 @@
 
     new --> active --pop--> (decision) --placed--> leaves the queue
               ^                 |--rejected--> unschedulable --requeue event, or 5 min--> backoff
-              |                 '--error--> backoff
-              '---- backoff expired ------------------------------------------'
+              |                 |--rejected, and a requeue event since the pop--> backoff
+              |                 '--error--> error backoff
+              |--- backoff or error backoff over ---------------------------------'
+              '--- nothing active: the first pod in backoff, not in error backoff
 
 Order: priority, then namespaces in turn, then age (``state/queue/fair_queue``). Unschedulable pods
 are requeued only by a change that may help, one pod per group (``state/queue/equivalence_group``),
-after a backoff of 1, 2, 4, 8, then 10 seconds (``pkg/scheduler/backend/queue``). Time is an
-argument.
+after a backoff (``state/queue/backoff``). The rules are those of ``pkg/scheduler/backend/queue``
+with ``SchedulerPopFromBackoffQ``. Time is an argument.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 
 import msgspec
 
 from scheduler.model.pods.pod import Pod
 from scheduler.state.event import ClusterEvent
-from scheduler.state.queue.backoff import BACKOFF_MAX_S, backoff_s
+from scheduler.state.queue.backoff import (
+    BACKOFF_FIRST_S,
+    BACKOFF_MAX_S,
+    ERROR_BACKOFF_MAX_S,
+    BackoffHeap,
+    backoff_end,
+    backoff_s,
+)
 from scheduler.state.queue.equivalence_group import (
     Concerns,
     ConditionAtNode,
@@ -33,11 +41,19 @@ from scheduler.state.queue.equivalence_group import (
     key_of,
 )
 from scheduler.state.queue.fair_queue import FairQueue, Item
+from scheduler.state.queue.in_flight import UPDATED, InFlight
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition, RequeueIndex
 
-__all__ = ["BACKOFF_MAX_S", "QueuedPodInfo", "RequeueCondition", "SchedulingQueue", "backoff_s"]
+__all__ = [
+    "BACKOFF_MAX_S",
+    "ERROR_BACKOFF_MAX_S",
+    "QueuedPodInfo",
+    "RequeueCondition",
+    "SchedulingQueue",
+    "backoff_end",
+    "backoff_s",
+]
 
-BIND_BACKOFF_MAX_S = 60.0
 UNSCHEDULABLE_MAX_S = 300.0
 
 
@@ -56,7 +72,9 @@ class SchedulingQueue:
         self._equivalence_of = equivalence_of
         self._entries: dict[str, QueuedPodInfo] = {}
         self._active = FairQueue()
-        self._backoffs: list[tuple[float, int, str]] = []
+        self._backoffs = BackoffHeap()
+        self._error_backoffs = BackoffHeap()
+        self._in_flight = InFlight()
         self._groups: dict[Key, EquivalenceGroup] = {}
         self._requeue_index = RequeueIndex()
         self._sequence = 0
@@ -71,11 +89,7 @@ class SchedulingQueue:
         """Number of pods per set, named as kube-scheduler's metric names them."""
         unschedulable = sum(map(len, self._groups.values()))
         # A pod that is being decided counts as active.
-        in_backoff = sum(
-            1
-            for ready_at, sequence, uid in self._backoffs
-            if self._is_in_backoff(ready_at, sequence, uid)
-        )
+        in_backoff = len(self._backoffs) + len(self._error_backoffs)
         return {
             "active": len(self._entries) - unschedulable - in_backoff,
             "backoff": in_backoff,
@@ -98,7 +112,35 @@ class SchedulingQueue:
     # --- additions and removals --------------------------------------------------------------
 
     def add(self, pod: Pod, now: float) -> None:
-        """A pod is pending: new, or with a changed spec. It becomes active at once."""
+        """A pod is pending: new, or with a changed spec.
+
+        A new pod becomes active at once, and a changed one after the rest of its backoff. An error
+        backoff becomes the shortest one.
+        """
+        entry = self._entries.get(pod.uid)
+        if entry is None:
+            self.activate(pod, now)
+            return
+        if entry.place == "decided":
+            self._in_flight.record_update(pod.uid)
+            entry.pod = pod
+            return
+        may_go = entry.place == "active" or (
+            entry.place == "unschedulable" and entry.ready_at <= now
+        )
+        self._withdraw(entry, now)
+        entry.pod = pod
+        entry.causes, entry.lacking = frozenset(), frozenset()
+        if entry.errors:  # they are of the former spec
+            entry.errors = 0
+            entry.ready_at = min(entry.ready_at, backoff_end(now, BACKOFF_FIRST_S))
+        if may_go:
+            self._activate(entry)
+        else:
+            self._back_off(entry)
+
+    def activate(self, pod: Pod, now: float) -> None:
+        """Decide a pod without the rest of its backoff."""
         entry = self._entries.get(pod.uid)
         if entry is None:
             entry = self._entries[pod.uid] = QueuedPodInfo(pod, now, self._item(pod))
@@ -115,13 +157,15 @@ class SchedulingQueue:
             self._withdraw(entry, now)
 
     def pop(self, now: float) -> QueuedPodInfo | None:
-        """The next pod to decide, or None if no pod is due."""
+        """The next pod to decide, or None if no pod may be decided."""
         self._release(now)
         item = self._active.pop()
-        if item is None:
+        uid = item[2] if item is not None else self._backoffs.pop()
+        if uid is None:
             return None
-        entry = self._entries[item[2]]
+        entry = self._entries[uid]
         entry.place = "decided"
+        self._in_flight.add(entry)
         return entry
 
     def pop_batch(self, now: float, most: int) -> list[QueuedPodInfo]:
@@ -129,23 +173,47 @@ class SchedulingQueue:
         found: list[QueuedPodInfo] = []
         while len(found) < most and (entry := self.pop(now)) is not None:
             found.append(entry)
-            if self._active.top() != entry.pod.priority:
+            if self._next_priority() != entry.pod.priority:
                 break
         return found
+
+    def begin_decision(self, entry: QueuedPodInfo) -> None:
+        """The decision of a popped pod begins now, so it misses no change so far."""
+        self._in_flight.restart(entry)
 
     def add_unschedulable(
         self, entry: QueuedPodInfo, condition: RequeueCondition, now: float
     ) -> None:
-        """The pod was rejected: wait for one of the requeue conditions."""
+        """A popped pod was rejected: wait for one of the requeue conditions.
+
+        A pod that was deleted or activated since the pop is left as it is.
+        """
         pod = entry.pod
+        missed = self._in_flight.end(pod.uid)
+        if missed is None or self._entries.get(pod.uid) is not entry:
+            return
         if pod.volumes:
             condition = msgspec.structs.replace(condition, claims=pod.claims)
         entry.attempts += 1
-        entry.ready_at = now + backoff_s(entry.attempts)
-        entry.unschedulable_since = now
+        entry.rejections += 1
+        entry.errors = 0
+        entry.ready_at = backoff_end(now, backoff_s(entry.rejections))
         entry.causes, entry.lacking = condition.causes, condition.lacking
+        if any(change is UPDATED for change in missed):  # the rejection is of its former spec
+            self._withdraw(entry, now)
+            self._back_off(entry)
+            return
+        group = self._join(entry, condition, now)
+        if any(condition.is_met_by(change) and group.concerns(change) for change in missed):
+            self._requeue(group, now)
+
+    def _join(
+        self, entry: QueuedPodInfo, condition: RequeueCondition, now: float
+    ) -> EquivalenceGroup:
+        """Add a rejected pod to its group; the newest rejection holds for all."""
+        entry.unschedulable_since = now
         entry.place = "unschedulable"
-        key = key_of(pod, condition, self._equivalence_of)
+        key = key_of(entry.pod, condition, self._equivalence_of)
         if entry.equivalence_group is not None and entry.equivalence_group.key != key:
             # The rejection does not hold for the other pods.
             self._replace_probe(entry.equivalence_group, now)
@@ -157,17 +225,21 @@ class SchedulingQueue:
             group.probe = None
         group.add(entry)
         group.unschedulable_since = now
-        self._set_condition(group, condition)  # the newest rejection holds for all
+        self._set_condition(group, condition)
+        return group
 
     def requeue_failed_bind(self, pod: Pod, before: QueuedPodInfo | None, now: float) -> None:
-        """The Binding of a placed pod failed: retry after a backoff.
+        """The Binding of a placed pod failed: retry after a backoff, whatever happens meanwhile.
 
         ``before`` is its former entry; no change of the cluster state can help here.
         """
         entry = QueuedPodInfo(pod, before.since if before else now, self._item(pod))
-        entry.attempts = before.attempts + 1 if before else 1
-        entry.failed_binds = before.failed_binds + 1 if before else 1
-        entry.ready_at = now + backoff_s(entry.failed_binds, BIND_BACKOFF_MAX_S)
+        if before is not None:
+            entry.attempts, entry.rejections = before.attempts, before.rejections
+            entry.errors = before.errors
+        entry.attempts += 1
+        entry.errors += 1
+        entry.ready_at = backoff_end(now, backoff_s(entry.errors, ERROR_BACKOFF_MAX_S))
         self._entries[pod.uid] = entry
         self._back_off(entry)
 
@@ -186,6 +258,7 @@ class SchedulingQueue:
         have changed. A changed pod requeues only pods that it ``concerns``.
         """
         requeued = 0
+        self._in_flight.record(change, concerns)
         for key in self._requeue_index.of(change):
             group = self._groups[key]
             if group.probe is not None or not group.concerns(change):
@@ -213,7 +286,12 @@ class SchedulingQueue:
 
     def next_due(self) -> float | None:
         """When the earliest backoff ends, or None."""
-        return self._backoffs[0][0] if self._backoffs else None
+        ends = [
+            first[0]
+            for heap in (self._backoffs, self._error_backoffs)
+            if (first := heap.first()) is not None
+        ]
+        return min(ends, default=None)
 
     def _set_condition(self, group: EquivalenceGroup, condition: RequeueCondition) -> None:
         if group.condition != condition:
@@ -224,7 +302,10 @@ class SchedulingQueue:
     def _requeue(self, group: EquivalenceGroup, now: float) -> None:
         entry = group.choose_probe(now)
         entry.unschedulable_since = None
-        self._back_off(entry)
+        if entry.ready_at <= now:
+            self._activate(entry)
+        else:
+            self._back_off(entry)
 
     def _replace_probe(self, group: EquivalenceGroup, now: float) -> None:
         """The probe left without a rejection: the next pod is tried."""
@@ -240,6 +321,10 @@ class SchedulingQueue:
     # --- positions ---------------------------------------------------------------------------
 
     def _withdraw(self, entry: QueuedPodInfo, now: float) -> None:
+        uid = entry.pod.uid
+        self._in_flight.end(uid)
+        self._backoffs.discard(uid)
+        self._error_backoffs.discard(uid)
         if entry.place == "active":
             self._active.discard(entry.pod.priority, entry.pod.namespace, entry.item)
         group = entry.equivalence_group
@@ -261,22 +346,20 @@ class SchedulingQueue:
 
     def _back_off(self, entry: QueuedPodInfo) -> None:
         entry.place = "backoff"
-        heapq.heappush(self._backoffs, (entry.ready_at, entry.item[1], entry.pod.uid))
+        heap = self._error_backoffs if entry.errors else self._backoffs
+        heap.push(entry.ready_at, entry.pod.priority, entry.item)
 
     def _release(self, now: float) -> None:
-        while self._backoffs and self._backoffs[0][0] <= now:
-            in_backoff = heapq.heappop(self._backoffs)
-            if self._is_in_backoff(*in_backoff):
-                self._activate(self._entries[in_backoff[2]])
+        for heap in (self._backoffs, self._error_backoffs):
+            for uid in heap.release(now):
+                self._activate(self._entries[uid])
 
-    def _is_in_backoff(self, ready_at: float, sequence: int, uid: str) -> bool:
-        """Whether this is the pod's current backoff, and not one of an earlier attempt."""
-        entry = self._entries.get(uid)
-        return (
-            entry is not None
-            and entry.place == "backoff"
-            and (entry.item[1], entry.ready_at) == (sequence, ready_at)
-        )
+    def _next_priority(self) -> int | None:
+        """The priority of the next pod; None if no pod may be decided."""
+        if (priority := self._active.top()) is not None:
+            return priority
+        first = self._backoffs.first()
+        return first[1] if first is not None else None
 
     def _item(self, pod: Pod) -> Item:
         """The place of a pod that arrives now."""

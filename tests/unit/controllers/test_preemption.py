@@ -48,7 +48,7 @@ def test_weaker_pods_that_wait_for_the_node_are_decided_again() -> None:
 
     effects = scene.begin()
 
-    assert effects[0] == ev.PodPending(weaker)
+    assert effects[0] == ev.PodActivated(weaker)
     assert set(scene.cluster.nominated) == {equal.uid, foreign.uid, BOSS.uid}
     scene.cluster.upsert_pod(weaker)
     assert weaker.uid not in scene.cluster.nominated, "its status is older than the decision"
@@ -83,7 +83,7 @@ def test_a_preemptor_is_tried_when_its_victims_ended_before_the_answers() -> Non
 
     effects = scene.end(ev.VictimOutcome.DELETED, ev.VictimOutcome.DELETED)
 
-    assert effects[-1] == ev.PodPending(BOSS)
+    assert effects[-1] == ev.PodActivated(BOSS)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_a_former_leader_did_not_send_is_decided_again_later() -> None:
 
     effects = scene.end(ev.VictimOutcome.UNSENT, ev.VictimOutcome.UNSENT)
 
-    assert effects == (ev.PodPending(BOSS),)
+    assert effects == (ev.PodActivated(BOSS),)
     assert BOSS.uid not in scene.cluster.nominated
 
 

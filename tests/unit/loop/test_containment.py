@@ -104,7 +104,7 @@ async def test_failing_pod_is_retried_after_backoff_and_on_change() -> None:
         assert errors(stage, "decision") == 1
         assert stage.loop.queue.sizes()["backoff"] == 1
 
-        stage.pass_time(1)
+        stage.pass_time(2)
         await stage.recorder.next()
         assert errors(stage, "decision") == 2
 
@@ -123,7 +123,7 @@ async def test_repaired_pod_is_placed() -> None:
         stage.see(TWO_GPUS, ev.PodUpdated(pod("bad", gpus=1)))
         await stage.recorder.next()
         failing.clear()
-        stage.pass_time(1)
+        stage.pass_time(2)
 
         assert (await stage.binder.next()).pod.name == "bad"
 

@@ -92,10 +92,7 @@ async def test_refused_pod_gets_a_reason_and_is_retried_with_a_new_node(
         "no nodes available to schedule pods",
     )
     stage.see(ONE_GPU)
-    await stage.quiet()
-    assert stage.binder.sent == [], "its pause is not over"
 
-    stage.pass_time(1)
     assert (await stage.binder.next()).node_name == "n1"
     assert stage.sample("gpu_scheduler_rejections_total", code="NO_NODES") == 1
 
@@ -318,7 +315,7 @@ async def test_reservation_lasts_until_its_pod_is_bound(stage: Stage) -> None:
     await stage.recorder.next()
     assert len(stage.loop.reservations) == 1, "its Binding failed, so it still needs its tier"
 
-    stage.pass_time(1)
+    stage.pass_time(2)
     stage.confirm(await stage.binder.next())
     await stage.recorder.next()
     await stage.quiet()

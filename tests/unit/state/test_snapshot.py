@@ -9,6 +9,7 @@ import pytest
 
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.cache.cluster import Assumption
+from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.requeue_conditions import RequeueCondition
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
@@ -59,12 +60,12 @@ def test_waiting_pod_has_queue_position_and_causes(step: str, place: str) -> Non
     entry = queue.pop(90.0)
     assert entry is not None
     if step == "offered":
-        queue.add(pod("a", gpus=1), 90.0)
+        queue.activate(pod("a", gpus=1), 90.0)
     else:
         causes = frozenset((RequeueCause.NODE, RequeueCause.FREED))
         queue.add_unschedulable(entry, RequeueCondition(causes, frozenset(("gpu",))), 95.0)
     if step == "woken":
-        queue.flush_unschedulable(1000.0)
+        queue.requeue_on(ClusterEvent(RequeueCause.NODE), 95.0)
 
     [waiting] = snapshot(cluster(), queue).queue
 

@@ -66,7 +66,10 @@ async def test_query_and_decision_have_the_agreed_json(socket: Path) -> None:
     await link.close()
 
     assert end.questions == [
-        {"uid": "u", "dryRun": True, "namespace": "n", "scope": "ours", "pod": {"future": [1.5]}}
+        {
+            **{"uid": "u", "dryRun": True, "namespace": "n", "scope": "ours"},
+            **{"pod": {"future": [1.5]}, "version": admission.VERSION},
+        }
     ]
     assert answer == AdmissionDecision(
         rewrites=(ResourceRewrite(container="c", source="nvidia.com/a", target="nvidia.com/b"),),

@@ -122,6 +122,20 @@ def test_forgotten_assumption_frees_everything() -> None:
     assert state.forget(NEEDY.uid) == []
 
 
+def test_assumption_given_up_frees_everything_and_the_pod_waits_again() -> None:
+    state = assumed()
+
+    assert state.give_up(NEEDY.uid)[-1] == ev.PodPending(NEEDY)
+    assert (state.assumed, free(state)) == ({}, 2)
+
+
+def test_assumption_of_a_deleted_pod_given_up_ends_its_wait() -> None:
+    state = assumed()
+    state.upsert_pod(pod("a", gpus=1, deleting=True))
+
+    assert state.give_up(NEEDY.uid)[-1] == ev.PodDone(NEEDY.uid)
+
+
 GONE_PODS = [
     pytest.param(ev.PodDeleted("team-a"), id="deleted"),
     pytest.param(ev.PodUpdated(pod("a", gpus=1, node="n1", phase="Succeeded")), id="succeeded"),

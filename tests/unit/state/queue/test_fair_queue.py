@@ -162,11 +162,15 @@ def test_probe_is_the_oldest_pod_past_its_backoff() -> None:
 
 
 def test_without_a_due_pod_the_first_to_become_due_is_the_probe() -> None:
-    waiting = parked(*crowd(2))
-    waiting.requeue_on(FREED, NOW + 0.5)
+    waiting = parked(*crowd(1))
+    waiting.requeue_on(FREED, NOW + 5)
+    assert refuse_all(waiting, now=NOW + 5) == 1
+    waiting.add(pod("late", created=9, mig={"2g.20gb": 1}), NOW + 5)
+    assert refuse_all(waiting, now=NOW + 5) == 1
+    waiting.requeue_on(FREED, NOW + 5)
 
-    assert names(waiting, NOW + 0.9) == []
-    assert names(waiting, NOW + 1) == ["c0", "c1"]
+    assert waiting.next_due() == NOW + 7, "the other one has a backoff of two seconds"
+    assert names(waiting, NOW + 5) == ["late", "c0"]
 
 
 def test_other_class_namespace_or_priority_is_another_group() -> None:

@@ -6,59 +6,21 @@ import itertools
 
 import pytest
 
-from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.scheduling_queue import (
-    QueuedPodInfo,
-    RequeueCondition,
     SchedulingQueue,
     backoff_s,
 )
 from tests.builders import GPU, MIG_2G, pod
+from tests.unit.state.queue.queue_world import NOW, order, queue, refuse, take
 
-NOW = 1000.0
-NODE = frozenset((RequeueCause.NODE,))
 FREED = frozenset((RequeueCause.FREED,))
-
-
-def queue(*pods: Pod) -> SchedulingQueue:
-    waiting = SchedulingQueue()
-    for one in pods:
-        waiting.add(one, NOW)
-    return waiting
-
-
-def take(waiting: SchedulingQueue, now: float = NOW) -> QueuedPodInfo:
-    """The next pod, which must be there."""
-    entry = waiting.pop(now)
-    assert entry is not None
-    return entry
-
-
-def order(waiting: SchedulingQueue, now: float = NOW) -> list[str]:
-    """Every due pod, in order."""
-    names = []
-    while (entry := waiting.pop(now)) is not None:
-        names.append(entry.pod.name)
-    return names
 
 
 def lacking_one(waiting: SchedulingQueue) -> list[list[str]]:
     """Pods that lack exactly one resource, by group."""
     return [[one.name for one in group] for group in waiting.lacking_one()]
-
-
-def refuse(
-    waiting: SchedulingQueue,
-    now: float = NOW,
-    causes: frozenset[RequeueCause] = NODE,
-    lacking: frozenset[str] = frozenset(),
-) -> QueuedPodInfo:
-    """Pop one pod and park it."""
-    entry = take(waiting, now)
-    waiting.add_unschedulable(entry, RequeueCondition(causes, lacking), now)
-    return entry
 
 
 ORDERS = [
@@ -93,21 +55,23 @@ def test_refused_pod_is_retried_after_backoff_and_cause_removal() -> None:
     waiting = queue(pod("a"))
     refuse(waiting)
 
-    assert order(waiting, NOW + 60) == []
+    waiting.add(pod("b", requests={"cpu": "1"}), NOW)
+
+    assert order(waiting, NOW + 60) == ["b"]
     assert waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW) == 1
-    assert order(waiting, NOW + 0.9) == []
-    assert order(waiting, NOW + 1.0) == ["a"]
+    assert waiting.next_due() == NOW + 2, "the backoff of one second ends with its window"
+    waiting.add(pod("c", requests={"cpu": "2"}, created=9), NOW)
+    assert order(waiting, NOW + 2) == ["a", "c"]
 
 
 def test_backoff_grows_per_refusal_and_starts_at_the_refusal() -> None:
-    """Semantics case 8, seen from outside."""
-    waiting, now = queue(pod("a")), NOW
+    """Semantics case 8, seen from outside: a backoff ends with the window in which it expires."""
+    waiting, now = queue(pod("a")), NOW + 0.5
     for seconds in (1, 2, 4, 8, 10, 10):
         refuse(waiting, now)
-        waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW)
-        assert order(waiting, now + seconds - 0.1) == []
+        waiting.requeue_on(ClusterEvent(RequeueCause.NODE), now)
+        assert waiting.next_due() == now + seconds + 0.5
         now += seconds
-        assert waiting.next_due() == now
 
 
 @pytest.mark.parametrize(
@@ -222,40 +186,42 @@ def test_failed_binding_has_its_own_backoff() -> None:
     """Semantics case 12: no event has to requeue it."""
     waiting = queue(pod("a"))
     entry = take(waiting)
-    entry.attempts, entry.failed_binds = 5, 2
+    entry.attempts, entry.rejections, entry.errors = 5, 3, 2
     waiting.delete(entry.pod.uid, NOW)
     waiting.requeue_failed_bind(entry.pod, entry, NOW + 7)
 
-    assert order(waiting, NOW + 10.9) == []
-    again = take(waiting, NOW + 11)
-    assert (again.attempts, again.failed_binds, again.since) == (6, 3, NOW)
+    assert order(waiting, NOW + 11.9) == []
+    again = take(waiting, NOW + 12)
+    assert (again.attempts, again.rejections, again.errors, again.since) == (6, 3, 3, NOW)
 
 
 def test_permanently_failing_binding_is_tried_seven_times_in_120s() -> None:
     """Field case C29; an hour later once a minute."""
     waiting, now, tries = queue(pod("doomed")), NOW, []
+    now += 0.5
     while now < NOW + 3600:
         entry = waiting.pop(now)
         if entry is not None:
-            tries.append(now - NOW)
+            tries.append(now - NOW - 0.5)
             waiting.delete(entry.pod.uid, NOW)
             waiting.requeue_failed_bind(entry.pod, entry, now)
-        now += 1
+        now += 0.5
 
-    assert [moment for moment in tries if moment <= 120] == [0, 1, 3, 7, 15, 31, 63]
-    assert {later - earlier for earlier, later in itertools.pairwise(tries[8:])} == {60}
+    assert [moment for moment in tries if moment <= 120] == [0, 1.5, 4.5, 9.5, 18.5, 35.5, 68.5]
+    assert {later - earlier for earlier, later in itertools.pairwise(tries[8:])} == {61}
 
 
 def test_stale_backoff_does_not_shorten_a_new_one() -> None:
     waiting = queue(pod("a"))
-    refuse(waiting)  # pause until NOW + 1
+    refuse(waiting)  # backoff until NOW + 2
     waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW)
-    waiting.add(pod("a", labels={"app": "x"}), NOW)
-    refuse(waiting)  # pause until NOW + 2
+    waiting.activate(pod("a", labels={"app": "x"}), NOW)
+    refuse(waiting)  # backoff until NOW + 3
     waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW)
 
-    assert order(waiting, NOW + 1.5) == []
-    assert order(waiting, NOW + 2) == ["a"]
+    assert waiting.next_due() == NOW + 3
+    waiting.add(pod("b", created=-9), NOW)
+    assert order(waiting, NOW + 2) == ["b", "a"]
 
 
 def test_sizes_are_those_of_kube_schedulers_metric() -> None:
@@ -274,7 +240,7 @@ def test_without_backoff_no_pod_is_due() -> None:
     refuse(waiting)
     assert waiting.next_due() is None
     waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW)
-    assert waiting.next_due() == NOW + 1
+    assert waiting.next_due() == NOW + 2
 
 
 TIER = frozenset((MIG_2G,))
