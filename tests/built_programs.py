@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tools.controlplane import ControlPlaneError, ensure, missing
-from tools.image.build import ensure_images
+from tools.image.build import Built, ensure_images
 
 #: By folder, since each needs other programs.
 _WHY_NOT: Final = pytest.StashKey[dict[Path, str]]()
@@ -35,9 +36,16 @@ def build_for(
                 sys.stderr.write("\n")
                 ensure(programs)
                 if images:
-                    ensure_images()
+                    our_images()
     except ControlPlaneError as error:
         session.config.stash.setdefault(_WHY_NOT, {})[folder] = str(error)
+
+
+@cache
+def our_images() -> Built:
+    """The archive of both images; one for the session, because each search for it in the cache
+    compiles the product."""
+    return ensure_images()
 
 
 def fail_if_missing(request: pytest.FixtureRequest, folder: Path) -> None:

@@ -51,8 +51,8 @@ class FakeOperator:
 
     def install(self, *more: str) -> None:
         """Apply the roles, and ``more`` files of ``cluster/``."""
-        for name in ("fakegpu-rbac.yaml", *more):
-            self._plane.kubectl("apply", "-f", str(ROOT / "cluster" / name))
+        files = [str(ROOT / "cluster" / name) for name in ("fakegpu-rbac.yaml", *more)]
+        self._plane.kubectl("apply", *(word for file in files for word in ("-f", file)))
 
     def configure(self, topology: Mapping[str, Any]) -> None:
         """Apply the ConfigMap with the pools, like the chart."""

@@ -100,11 +100,8 @@ def test_deleting_the_two_folders_of_manifests_leaves_nothing_of_them(cp: Contro
         cp.kubectl("apply", "-f", "-", input=applicable(path))
 
     def there() -> list[str]:
-        found = [
-            cp.kubectl("get", "--ignore-not-found", "-o", "name", "-f", "-", input=applicable(path))
-            for path in paths
-        ]
-        return "".join(found).split()
+        words = ("get", "--ignore-not-found", "-o", "name", "-f", "-")
+        return cp.kubectl(*words, input="\n---\n".join(map(applicable, paths))).split()
 
     documents = [each for path in paths for each in yaml.safe_load_all(applicable(path)) if each]
     assert len(there()) == len(documents) > 10

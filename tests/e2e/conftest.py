@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 
-from tests.built_programs import build_for, fail_if_missing
+from tests.built_programs import build_for, fail_if_missing, our_images
 from tests.controlplane.product_fixtures import here, product
 from tests.e2e.agent import DEVICES, FAILURES, POOL, POOLS, Agent, wait_allocatable
 from tests.e2e.containers import SHELL_IMAGE
@@ -27,7 +27,6 @@ from tools.controlplane import ControlPlane
 from tools.controlplane.programs.versions import NODE_PROGRAMS
 from tools.fake_operator import FakeOperator
 from tools.image import machine
-from tools.image.build import ensure_images
 from tools.product import ROOT, Product
 from tools.realnode import RealNode, api_server_flags, bridge, why_not
 
@@ -86,7 +85,7 @@ def node(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(scope="session")
 def with_image(node: RealNode) -> RealNode:
     """The session's node with our images; they are imported once and stay."""
-    node.load(ensure_images().archive)
+    node.load(our_images().archive)
     return node
 
 

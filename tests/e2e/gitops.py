@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from tests.e2e.containers import Json
-from tests.e2e.delivered import CHECK_NAMESPACE, NAMESPACE, Check, Scheduler
+from tests.e2e.delivered import CHECK_NAMESPACE, CHECK_PODS, NAMESPACE, PODS, Check, Scheduler
 from tests.leftovers import API_KINDS, KINDS, left_since
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import wait_until
@@ -109,9 +109,13 @@ class Story:
         def left() -> list[str]:
             return sorted(left_since(self.plane, self.before))
 
+        # The pods go last but one; until then there is no need to list every kind again and again.
+        for path in (PODS, CHECK_PODS):
+            gone = f"{path} to be empty"
+            self.plane.client.wait_for(
+                path, lambda seen: not seen["items"], what=gone, timeout_s=90
+            )
         wait_until(lambda: left() == expected, what="the rest to be gone", timeout_s=90, last=left)
-        self.scheduler.wait(replicas=0)
-        wait_until(lambda: not self.check.pods(), what="the check's pods to be gone")
 
     def remove(self) -> None:
         """Whatever a step has left: its Applications first, since they bring everything back."""

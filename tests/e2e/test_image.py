@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.built_programs import our_images
 from tests.e2e.containers import create, wait_for_phase
 from tools.controlplane import ControlPlane
 from tools.image.build import NAMES, ensure_images
@@ -39,7 +40,7 @@ def test_image_digest_is_independent_of_the_builder(tmp_path: Path) -> None:
         "PIP_CACHE_DIR": pip.stdout.strip(),
         "GOCACHE": os.environ.get("GOCACHE", str(Path.home() / ".cache" / "go-build")),
     }
-    first = ensure_images()
+    first = our_images()
 
     second = ensure_images(environ=elsewhere)
 
@@ -51,7 +52,7 @@ def test_image_digest_is_independent_of_the_builder(tmp_path: Path) -> None:
 
 def test_sbom_names_every_locked_package() -> None:
     """Each with the hash by which it was checked, and a licence."""
-    parts = json.loads(ensure_images().sbom.read_text())["components"]
+    parts = json.loads(our_images().sbom.read_text())["components"]
     packages = [one for one in parts if one["type"] == "library"]
 
     assert {"aiohttp", "kubernetes", "cryptography", "grpcio"} <= {one["name"] for one in packages}

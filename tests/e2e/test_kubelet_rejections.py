@@ -26,7 +26,7 @@ PROGRAM: Final = Path(__file__).parent / "refusing_plugin.py"
 NAME: Final = "refusingplugin"
 SCALE: Final = 30
 WINDOW_S: Final = 600.0 / SCALE
-WATCHED_S: Final = 4 * WINDOW_S
+WATCHED_S: Final = 3 * WINDOW_S
 MOST: Final = 4
 TIMINGS: Final = {
     "windowS": WINDOW_S,

@@ -47,6 +47,7 @@ def collect(root: Path = ROOT) -> list[Marked]:
             *(sys.executable, "-m", "pytest", "--collect-only", "--quiet"),
             *("-p", "tools.contracts.collect", "-p", "no:cacheprovider", OPTION, str(answer)),
             *("-m", ""),  # nightly and e2e tests prove rows as well
+            "--assert=plain",  # no test runs, and rewriting assertions takes most of the time
         ]
         result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
         if result.returncode != 0:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -134,9 +135,10 @@ class ControlPlane:
         """The administrator's kubeconfig."""
         return self.layout.kubeconfig(ADMIN)
 
-    @property
+    @cached_property
     def client(self) -> Client:
-        """The administrator's client."""
+        """The administrator's client; one, because reading its certificates takes longer than a
+        request."""
         return Client(self._credentials.admin)
 
     @property

@@ -14,6 +14,7 @@ import contextlib
 import itertools
 import json
 import socket
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ APPLICATIONS: Final = f"/apis/argoproj.io/v1alpha1/namespaces/{parts.NAMESPACE}/
 _CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 READY_S: Final = 60.0
 SETTLE_S: Final = 120.0
+REFRESH_PAUSE_S: Final = 2.0
 REFRESH: Final = "argocd.argoproj.io/refresh"
 #: Distinguishes refresh requests; ArgoCD removes it with the request.
 REFRESH_STAMP: Final = "argocd.argoproj.io/refresh-timestamp"
@@ -125,14 +127,28 @@ class ArgoCD:
         return self.plane.client.wait_for(path, is_done, what=f"{name} to be compared")
 
     def settled(self, name: str, revision: str, *, timeout_s: float = SETTLE_S) -> Any:
-        """Wait until an Application is Synced at a commit, Healthy, and idle."""
+        """Wait until an Application is Synced at a commit, Healthy, and idle.
+
+        Only a refresh shows it, and each one renders and compares the chart, so they are
+        ``REFRESH_PAUSE_S`` apart, unless the status says that the Application is settled.
+        """
         last: list[Any] = [None]
+        refreshed = float("-inf")
+
+        def is_at(status: Any) -> bool:
+            return is_well(status) and status["sync"]["revision"] == revision
 
         def is_settled() -> bool:
-            if self.application(name) is None:
+            nonlocal refreshed
+            seen = self.application(name)
+            if seen is None:
+                return False
+            is_due = time.monotonic() - refreshed >= REFRESH_PAUSE_S
+            if not is_due and not is_at(seen.get("status", {})):
                 return False
             last[0] = self.refresh(name)["status"]
-            return is_well(last[0]) and last[0]["sync"]["revision"] == revision
+            refreshed = time.monotonic()
+            return is_at(last[0])
 
         what = f"{name} to be Synced and Healthy at {revision}"
         try:
@@ -150,7 +166,7 @@ def _is_served(kind: Any) -> bool:
 def is_well(status: Any) -> bool:
     """Whether an Application's status says Synced and Healthy, and its last sync went well."""
     return bool(
-        status["sync"]["status"] == "Synced"
+        status.get("sync", {}).get("status") == "Synced"
         and status.get("health", {}).get("status") == "Healthy"
         and status.get("operationState", {}).get("phase") == "Succeeded"
     )
