@@ -19,7 +19,7 @@ at the node of the event, or the ``queueing_hint`` of the plugin that names the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -181,7 +181,8 @@ class Trial(Protocol):
 
 class PostFilterContext(msgspec.Struct, frozen=True):
     """A rejection, and what may be tried out. ``nominated_node`` is the node that the pod waits
-    for. ``work`` is PostFilter's own budget, of which ``trial`` spends.
+    for. ``work`` is PostFilter's own budget, of which ``trial`` spends. Trials with equal keys of
+    ``trial_key`` give equal answers until the node changes; None: the answers depend on more.
     """
 
     view: View
@@ -189,6 +190,7 @@ class PostFilterContext(msgspec.Struct, frozen=True):
     rejection: Rejection
     nominated_node: str
     trial: Callable[[str], Trial]
+    trial_key: Callable[[str], Hashable | None]
     work: Budget
 
 
