@@ -7,6 +7,7 @@ Class filters run once per node class of the index, node filters per node, bound
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from functools import cached_property
 from typing import Final
 
 from scheduler.framework.budget import LIGHT_MAX, Budget, is_light
@@ -42,6 +43,11 @@ class FeasibleNodes:
             pod.label_keys | pipeline.node_labels if pipeline.node_labels else pod.label_keys
         )
         self._rejection_keys = self._keys_of_rejection() if bound else None
+
+    @cached_property
+    def compared_labels(self) -> frozenset[str]:
+        """The labels by whose values the pod's nodes are compared with each other."""
+        return self.pipeline.compared_labels(self.view, self.pod)
 
     # --- the reasons of every node -----------------------------------------------------------
 

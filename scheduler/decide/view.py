@@ -41,6 +41,7 @@ class WhatIfView:
         self.changed: dict[str, NodeInfo] = {}
         #: The nodes whose copy belongs to this view alone.
         self._copies: set[str] = set()
+        self._held = cluster.nodes.memo.of(_HELD)
         self.nominated: Mapping[str, Pod] = {}
         self.resolve = cluster.resolve
         self.namespace = cluster.namespace
@@ -90,8 +91,7 @@ class WhatIfView:
                 self._enter(pod, name, expected.get(pod.uid))
             return
         devices = tuple([expected.get(pod.uid) for pod in pods])
-        memo = self.nodes.memo
-        known = memo.get(name, _HELD)
+        known = self._held.get(name)
         if not (
             isinstance(known, HeldNode)
             and _are_same(known.pods, pods)
@@ -100,7 +100,7 @@ class WhatIfView:
             for pod, given in zip(pods, devices, strict=True):
                 self._enter(pod, name, given)
             known = HeldNode(tuple(pods), devices, self.changed[name])
-            memo.keep(name, _HELD, known)
+            self._held.keep(name, known)
             self._copies.discard(name)
         self.changed[name] = known.node_info
 

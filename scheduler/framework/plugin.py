@@ -134,12 +134,14 @@ class NormalizedScore(msgspec.Struct, frozen=True):
 
     It compares the nodes with each other, so it is computed only for pods for which a plugin
     ``compares_nodes`` or that request no GPU. ``is_preference`` where it scores what the pod itself
-    prefers: the weighted sum of these scores comes first.
+    prefers: the weighted sum of these scores comes first. ``is_of_node`` where a node's score
+    depends on its NodeInfo and the pod's equivalence class only, and not on the other nodes.
     """
 
     weight: int
     score: Callable[[View, Pod, Sequence[NodeInfo], Settings], Sequence[int]]
     is_preference: bool = True
+    is_of_node: bool = False
 
 
 #: The node labels by whose values alone a plugin prefers nodes; empty if it prefers none.

@@ -140,14 +140,15 @@ def _tried(
 ) -> Candidate | NotHelpful | None:
     """What comes of one node; an equal pod's answer holds until the node or a budget changes, and
     takes the steps that it took."""
-    key, memo, work = context.trial_key(node_name), context.view.nodes.memo, context.work
-    known = memo.get(node_name, key) if key is not None else None
+    key, work = context.trial_key(node_name), context.work
+    answers = context.view.nodes.memo.of((PLUGIN.name, key)) if key is not None else None
+    known = answers.get(node_name) if answers is not None else None
     if isinstance(known, Tried) and known.budgets == budgets:
         return known.answer if work.spend(known.steps) else None
     before = work.spent
     answer = victims_on(node_name, pods, context.trial(node_name), budgets)
-    if key is not None and answer is not None:
-        memo.keep(node_name, key, Tried(answer, budgets, work.spent - before))
+    if answers is not None and answer is not None:
+        answers.keep(node_name, Tried(answer, budgets, work.spent - before))
     return answer
 
 

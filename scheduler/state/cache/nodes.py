@@ -124,6 +124,7 @@ class Nodes:
         self.topology.delete_node(name)
         self.index.drop(name)
         self._touch(name)
+        self.memo.delete(name)
         self._count -= 1
         node_info.set_node(None)
         node_info.avoided, node_info.is_settled = frozenset(), False
@@ -151,7 +152,8 @@ class Nodes:
         node_info = self.node_info[pod.node_name]
         self.priorities.change(node_info.pod(pod.uid), pod, pod.node_name)
         node_info.renew(pod)
-        self.memo.drop(pod.node_name)
+        if node_info.node is not None:
+            self.memo.change(pod.node_name)
         self.topology.add_pod(pod, pod.node_name)
 
     def allocation(self, pod: Pod, devices: Devices | None) -> PodAllocation:
@@ -226,7 +228,7 @@ class Nodes:
 
     def _touch(self, name: str, *, added: bool = False) -> None:
         self.filter_results.touch(name, added=added)
-        self.memo.drop(name)
+        self.memo.change(name)
         self.changed_names.add(name)
 
     def _is_better(self, before: Node, after: Node) -> bool:
