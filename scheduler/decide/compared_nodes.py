@@ -128,12 +128,11 @@ def _emptiest(nodes: FeasibleNodes, fitting: Fitting) -> list[NodeInfo]:
     found = [node_info for classes in ranked for node_info in nodes.changed_nodes(classes)]
     each = max(1, COMPARED_MAX // max(1, count))
     cpu = pod.requests.get(well_known.CPU, 0) or LEAST
+    work, steps = nodes.work, pod.node_steps
     for classes in ranked:
         for one in classes.classes:
             bucket = one.buckets.get(ANY)
             slots = bucket.fitting(0, cpu, spread=True) if bucket is not None else ()
-            found_here = (
-                fitting(classes, name) for _, (_, name) in slots if nodes.work.spend(pod.node_steps)
-            )
+            found_here = (fitting(classes, name) for _, (_, name) in slots if work.spend(steps))
             found += islice((info for info in found_here if info is not None), each)
     return found

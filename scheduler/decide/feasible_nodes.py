@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable
 from functools import cached_property
 from typing import Final
 
+from scheduler.decide.view import HELD, HeldNode
 from scheduler.framework.budget import LIGHT_MAX, Budget, is_light
 from scheduler.framework.pipeline import Pipeline, first_bound_rejection, first_rejection
 from scheduler.framework.plugin import Bound, Reasons
@@ -20,6 +21,7 @@ from scheduler.model.reasons.reason import Diagnosis
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.index.filter_cache import Check
 from scheduler.state.index.node_index import NodeClass, RankedClasses
+from scheduler.state.index.node_memo import NodeAnswers
 from scheduler.state.node_info import NodeInfo
 
 #: Up to so many nodes that alone can pass are scanned instead of searched for.
@@ -73,7 +75,7 @@ class FeasibleNodes:
             if is_light(self.pod)
             else filter_results.uncached(check)
         )
-        answers = {name: check(node_info) for name, node_info in self.view.changed.items()}
+        answers = {name: self._of_changed(name, check) for name in self.view.changed}
         if self.bound:
             for name in (*results.feasible(), *answers):
                 node_info = self.view.at(name)
@@ -161,7 +163,9 @@ class FeasibleNodes:
         return [
             node_info
             for name, node_info in view.changed.items()
-            if view.index.class_of(name) in classes.numbers and not self._rejected(node_info)
+            if view.index.class_of(name) in classes.numbers
+            and not self._of_changed(name, self._checked)
+            and not first_bound_rejection(node_info, self.bound)
         ]
 
     def among(self, candidates: Iterable[NodeInfo]) -> list[NodeInfo]:
@@ -187,10 +191,27 @@ class FeasibleNodes:
 
     # --- filters -----------------------------------------------------------------------------
 
-    def _rejected(self, node_info: NodeInfo) -> Reasons:
-        """Why a node of a class that passed does not take the pod."""
-        reasons = first_rejection(self.pod, node_info, self.pipeline.node_filters)
-        return reasons or first_bound_rejection(node_info, self.bound)
+    def _of_changed(self, name: str, check: Check) -> Reasons:
+        """What the filters say of a node with a placement on top: copies of nodes with nominated
+        pods are shared between decisions, and so are the answers about them."""
+        node_info = self.view.changed[name]
+        held = self._held.get(name) if self._held is not None else None
+        if not isinstance(held, HeldNode) or held.node_info is not node_info:
+            return check(node_info)
+        reasons = held.reasons.get(self.equivalence_class)
+        if reasons is None:
+            reasons = check(node_info)
+            held.keep(self.equivalence_class, reasons)
+        return reasons
+
+    @cached_property
+    def _held(self) -> NodeAnswers | None:
+        is_of_class = self.pod.map_text is None and is_light(self.pod)
+        return self.view.nodes.memo.of(HELD) if is_of_class else None
+
+    @cached_property
+    def _checked(self) -> Check:
+        return self._checker()
 
     def _checker(self) -> Check:
         """The check of a node for the pod; the class filters run once per class."""

@@ -60,8 +60,8 @@ class Standings:
     def best(self, feasible: Sequence[NodeInfo]) -> NodeInfo:
         """The feasible node with the best scores."""
         found = [(self._score(node_info), node_info) for node_info in feasible]
-        totals = self._totals(feasible)
-        if len(set(totals)) > 1:
+        totals = _sums(self._nodes, self._relative, feasible)
+        if totals.count(totals[0]) < len(totals):
             found = [
                 (_plus(score, *total), node_info)
                 for (score, node_info), total in zip(found, totals, strict=True)
@@ -95,27 +95,20 @@ class Standings:
         totals = _sums(self._nodes, self._of_node, (node_info,))
         return pipeline.compared_score(pod, node_info, totals[0])
 
-    def _totals(self, feasible: Sequence[NodeInfo]) -> list[tuple[int, int]]:
-        """The sums of the scores that compare the nodes with each other."""
-        return _sums(self._nodes, self._relative, feasible)
-
 
 def _sums(
     nodes: FeasibleNodes, scores: Sequence[NormalizedScore], feasible: Sequence[NodeInfo]
 ) -> list[tuple[int, int]]:
     """The weighted sums per node, of the pod's own preferences and of the others."""
-    preferences = others = [0] * len(feasible)
+    sums = [[0] * len(feasible), [0] * len(feasible)]
     for one in scores:
         found = one.score(nodes.view, nodes.pod, feasible, nodes.pipeline)
-        if not any(found):
-            continue
-        if one.is_preference:
-            preferences = [
-                total + one.weight * more for total, more in zip(preferences, found, strict=True)
+        if any(found):
+            place = 0 if one.is_preference else 1
+            sums[place] = [
+                total + one.weight * more for total, more in zip(sums[place], found, strict=True)
             ]
-        else:
-            others = [total + one.weight * more for total, more in zip(others, found, strict=True)]
-    return list(zip(preferences, others, strict=True))
+    return list(zip(*sums, strict=True))
 
 
 def _plus(score: Score, preferences: int, others: int) -> Score:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from operator import is_
 from typing import Final
 
 import msgspec
 
+from scheduler.framework.plugin import Reasons
 from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.crd.migration import is_for
@@ -18,16 +19,29 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo, PodAllocation
 from scheduler.state.topology.reader import Change
 
+#: With the reasons of more classes at one node all of them are dropped.
+CLASSES_MAX: Final = 16
 #: The key of ``HeldNode`` in the memo of the nodes.
-_HELD: Final = "held"
+HELD: Final = "held"
 
 
 class HeldNode(msgspec.Struct, frozen=True):
-    """A copy of a node that holds these pods with these devices; never changed."""
+    """A copy of a node that holds these pods with these devices; never changed.
+
+    ``reasons`` are what the filters say of it, by equivalence class.
+    """
 
     pods: tuple[Pod, ...]
     expected: tuple[Devices | None, ...]
+    changes: tuple[Change, ...]
     node_info: NodeInfo
+    reasons: dict[Hashable, Reasons] = {}
+
+    def keep(self, equivalence_class: Hashable, reasons: Reasons) -> None:
+        """Keep what the filters say to pods of a class."""
+        if len(self.reasons) >= CLASSES_MAX:
+            self.reasons.clear()
+        self.reasons[equivalence_class] = reasons
 
 
 class WhatIfView:
@@ -41,7 +55,7 @@ class WhatIfView:
         self.changed: dict[str, NodeInfo] = {}
         #: The nodes whose copy belongs to this view alone.
         self._copies: set[str] = set()
-        self._held = cluster.nodes.memo.of(_HELD)
+        self._held = cluster.nodes.memo.of(HELD)
         self.nominated: Mapping[str, Pod] = {}
         self.resolve = cluster.resolve
         self.namespace = cluster.namespace
@@ -68,41 +82,38 @@ class WhatIfView:
     def hold(self, pods: Iterable[Pod]) -> None:
         """Place pods on their nominated nodes."""
         by_node: dict[str, list[Pod]] = {}
-        changes: list[Change] = []
         for pod in pods:
-            name = pod.nominated_node
-            if (there := by_node.get(name)) is not None:
-                there.append(pod)
-            elif self.at(name) is None:
-                continue
-            else:
-                by_node[name] = [pod]
-            changes.append(Change(pod, name, 1))
+            by_node.setdefault(pod.nominated_node, []).append(pod)
+        changes: list[Change] = []
         for name, there in by_node.items():
-            self._hold_at(name, there)
+            changes += self._hold_at(name, there)
         if changes:
             self._count(*changes)
 
-    def _hold_at(self, name: str, pods: list[Pod]) -> None:
+    def _hold_at(self, name: str, pods: list[Pod]) -> tuple[Change, ...]:
         """Place pods on one node; the copy is shared between decisions until the node changes."""
-        expected = self._cluster.nominations.expected
-        if name in self.changed or any(pod.map_text is not None for pod in pods):
-            for pod in pods:
-                self._enter(pod, name, expected.get(pod.uid))
-            return
-        devices = tuple([expected.get(pod.uid) for pod in pods])
-        known = self._held.get(name)
-        if not (
+        of = self._cluster.nominations.expected
+        expected = tuple([of.get(pod.uid) for pod in pods]) if of else (None,) * len(pods)
+        known = self._held.get(name) if name not in self.changed else None
+        if (
             isinstance(known, HeldNode)
-            and _are_same(known.pods, pods)
-            and known.expected == devices
+            and known.expected == expected
+            and len(known.pods) == len(pods)
+            and all(map(is_, known.pods, pods))
         ):
-            for pod, given in zip(pods, devices, strict=True):
-                self._enter(pod, name, given)
-            known = HeldNode(tuple(pods), devices, self.changed[name])
-            self._held.keep(name, known)
+            self.changed[name] = known.node_info
+            return known.changes
+        if (node_info := self.at(name)) is None:
+            return ()
+        is_first = node_info is not self.changed.get(name)
+        for pod, devices in zip(pods, expected, strict=True):
+            self._enter(pod, name, devices)
+        changes = tuple([Change(pod, name, 1) for pod in pods])
+        # Who may use maps changes without a change of the node.
+        if is_first and not any(pod.map_text is not None for pod in pods):
+            self._held.keep(name, HeldNode(tuple(pods), expected, changes, self.changed[name]))
             self._copies.discard(name)
-        self.changed[name] = known.node_info
+        return changes
 
     def place(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
         """Place a pod on a copy of the NodeInfo; an unknown node is ignored."""
@@ -161,10 +172,6 @@ class WhatIfView:
             self._count_removed()
         else:
             self.topology = self._with_placed
-
-
-def _are_same(known: tuple[Pod, ...], pods: list[Pod]) -> bool:
-    return len(known) == len(pods) and all(map(is_, known, pods))
 
 
 def beside_nominated(view: View, pod: Pod) -> View:
