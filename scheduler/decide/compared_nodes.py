@@ -10,11 +10,13 @@ no visit to each node; one by host name does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Final
 
 from scheduler.decide.feasible_nodes import FeasibleNodes
+from scheduler.decide.node_standing import Standings
 from scheduler.model import well_known
 from scheduler.state.index.capacity_bucket import LEAST
 from scheduler.state.index.node_index import ANY, RankedClasses
@@ -25,21 +27,24 @@ COMPARED_MAX: Final = 32
 #: With more values of the preferred labels every feasible node is compared.
 DOMAINS_MAX: Final = 64
 
+#: The node with a name, if it is of these classes and fits.
+Fitting = Callable[[RankedClasses, str], NodeInfo | None]
+
 
 def are_compared(nodes: FeasibleNodes) -> bool:
     """Whether the pod's nodes are compared with each other instead of searched by best fit."""
-    pipeline, pod = nodes.pipeline, nodes.pod
-    if pipeline.compared_labels(nodes.view, pod):
-        return True
-    return not pod.gpu_requests and pipeline.is_balanced(pod)
+    return bool(nodes.compared_labels) or nodes.pipeline.is_balanced(nodes.pod)
 
 
 def best(nodes: FeasibleNodes) -> NodeInfo | None:
     """The feasible node with the best scores; None if there is none, or the budget is spent."""
     pipeline, pod, view = nodes.pipeline, nodes.pod, nodes.view
-    feasible = _feasible(nodes)
+    standings = Standings(nodes) if pipeline.is_balanced(pod) else None
+    feasible = _feasible(nodes, nodes.fitting if standings is None else standings.fitting)
     if not feasible or nodes.work.is_over:
         return None
+    if standings is not None:
+        return standings.best(feasible)
     totals = pipeline.normalized_scores(view, pod, feasible)
     tie_score = pipeline.tie_score(view, pod)
     scored = (
@@ -49,16 +54,18 @@ def best(nodes: FeasibleNodes) -> NodeInfo | None:
     return min(scored, key=lambda one: one[0])[1]
 
 
-def _feasible(nodes: FeasibleNodes) -> list[NodeInfo]:
-    labels = nodes.pipeline.compared_labels(nodes.view, nodes.pod)
+def _feasible(nodes: FeasibleNodes, fitting: Fitting) -> list[NodeInfo]:
+    labels = nodes.compared_labels
     listed = nodes.listed()
     if not labels:
-        return _emptiest(nodes) if listed is None else nodes.among(listed)
-    found = _first_of_each_domain(nodes, labels) if listed is None else None
+        return _emptiest(nodes, fitting) if listed is None else nodes.among(listed)
+    found = _first_of_each_domain(nodes, fitting, labels) if listed is None else None
     return nodes.among(nodes.view.candidates()) if found is None else found
 
 
-def _first_of_each_domain(nodes: FeasibleNodes, labels: frozenset[str]) -> list[NodeInfo] | None:
+def _first_of_each_domain(
+    nodes: FeasibleNodes, fitting: Fitting, labels: frozenset[str]
+) -> list[NodeInfo] | None:
     """Some feasible nodes of each class and each combination of values of the labels, in the order
     of the index; None where these are too many, or the index has not every node.
     """
@@ -74,17 +81,18 @@ def _first_of_each_domain(nodes: FeasibleNodes, labels: frozenset[str]) -> list[
     cpu = pod.requests.get(well_known.CPU, 0) or LEAST
     found: list[NodeInfo] = []
     for classes in ranked:
+        fit = partial(fitting, classes)
         for one in classes.classes:
             bucket = one.buckets.get(resource)
             slots = bucket.fitting(need, cpu, spread=spread) if bucket is not None else ()
             names = (name for _, (_, name) in slots)
-            found += _some_of_each(nodes, classes, names, labels, each, each * domains)
+            found += _some_of_each(nodes, fit, names, labels, each, each * domains)
     return found
 
 
 def _some_of_each(
     nodes: FeasibleNodes,
-    classes: RankedClasses,
+    fit: Callable[[str], NodeInfo | None],
     names: Iterable[str],
     labels: frozenset[str],
     each: int,
@@ -102,7 +110,7 @@ def _some_of_each(
             continue
         if not work.spend(steps):
             return
-        if nodes.fitting(classes, name) is not None:
+        if fit(name) is not None:
             yield node_info
             seen[values] += 1
             most -= 1
@@ -110,7 +118,7 @@ def _some_of_each(
                 return
 
 
-def _emptiest(nodes: FeasibleNodes) -> list[NodeInfo]:
+def _emptiest(nodes: FeasibleNodes, fitting: Fitting) -> list[NodeInfo]:
     """Some feasible nodes of each class with the fewest devices, most free cpu first: the best by
     kube-scheduler's scores is among them where nodes are of one size.
     """
@@ -120,14 +128,11 @@ def _emptiest(nodes: FeasibleNodes) -> list[NodeInfo]:
     found = [node_info for classes in ranked for node_info in nodes.changed_nodes(classes)]
     each = max(1, COMPARED_MAX // max(1, count))
     cpu = pod.requests.get(well_known.CPU, 0) or LEAST
+    work, steps = nodes.work, pod.node_steps
     for classes in ranked:
         for one in classes.classes:
             bucket = one.buckets.get(ANY)
             slots = bucket.fitting(0, cpu, spread=True) if bucket is not None else ()
-            fitting = (
-                nodes.fitting(classes, name)
-                for _, (_, name) in slots
-                if nodes.work.spend(pod.node_steps)
-            )
-            found += islice((info for info in fitting if info is not None), each)
+            found_here = (fitting(classes, name) for _, (_, name) in slots if work.spend(steps))
+            found += islice((info for info in found_here if info is not None), each)
     return found

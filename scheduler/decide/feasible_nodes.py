@@ -7,8 +7,10 @@ Class filters run once per node class of the index, node filters per node, bound
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from functools import cached_property
 from typing import Final
 
+from scheduler.decide.view import HELD, HeldNode
 from scheduler.framework.budget import LIGHT_MAX, Budget, is_light
 from scheduler.framework.pipeline import (
     ExtensionPoints,
@@ -24,6 +26,7 @@ from scheduler.model.reasons.reason import Diagnosis
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.index.filter_cache import Answers, Check
 from scheduler.state.index.node_index import NodeClass, NodeIndex, RankedClasses
+from scheduler.state.index.node_memo import NodeAnswers
 from scheduler.state.node_info import NodeInfo
 
 #: Up to so many nodes that alone can pass are scanned instead of searched for.
@@ -49,6 +52,11 @@ class FeasibleNodes:
         )
         self._rejection_keys = self._keys_of_rejection() if bound else None
 
+    @cached_property
+    def compared_labels(self) -> frozenset[str]:
+        """The labels by whose values the pod's nodes are compared with each other."""
+        return self.pipeline.compared_labels(self.view, self.pod)
+
     # --- the reasons of every node -----------------------------------------------------------
 
     def was_infeasible(self) -> bool:
@@ -73,7 +81,7 @@ class FeasibleNodes:
             if is_light(self.pod)
             else filter_results.uncached(check)
         )
-        answers = {name: check.at(node_info) for name, node_info in self.view.changed.items()}
+        answers = {name: self._of_changed(name, check) for name in self.view.changed}
         if self.bound:
             for name in (*results.feasible(), *answers):
                 node_info = self.view.at(name)
@@ -158,7 +166,8 @@ class FeasibleNodes:
             node_info
             for name, node_info in view.changed.items()
             if view.index.class_numbers[name] in classes.numbers
-            and not self._is_rejected(node_info)
+            and not self._of_changed(name, self._checked)
+            and not first_bound_rejection(node_info, self.bound)
         ]
 
     def among(self, candidates: Iterable[NodeInfo]) -> list[NodeInfo]:
@@ -191,6 +200,28 @@ class FeasibleNodes:
         if self.bound and first_bound_rejection(node_info, self.bound):
             return True
         return bool(first_rejection(self.pod, node_info, self._points.node_filters))
+
+    def _of_changed(self, name: str, check: Check) -> Reasons:
+        """What the filters say of a node with a placement on top: copies of nodes with nominated
+        pods are shared between decisions, and so are the answers about them."""
+        node_info = self.view.changed[name]
+        held = self._held.get(name) if self._held is not None else None
+        if not isinstance(held, HeldNode) or held.node_info is not node_info:
+            return check.at(node_info)
+        reasons = held.reasons.get(self.equivalence_class)
+        if reasons is None:
+            reasons = check.at(node_info)
+            held.keep(self.equivalence_class, reasons)
+        return reasons
+
+    @cached_property
+    def _held(self) -> NodeAnswers | None:
+        is_of_class = self.pod.map_text is None and is_light(self.pod)
+        return self.view.nodes.memo.of(HELD) if is_of_class else None
+
+    @cached_property
+    def _checked(self) -> Check:
+        return self._checker()
 
     def _checker(self) -> Check:
         return _Check(self.pod, self._points, self.view.index if self._is_covered else None)

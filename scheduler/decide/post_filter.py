@@ -6,7 +6,7 @@ large as a decision's: what the search for a node cost does not change which pod
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from functools import cached_property
 
 from scheduler.decide.view import WhatIfView, stronger
@@ -55,12 +55,14 @@ def context_of(
     """What PostFilter gets; it may spend as many steps as the limit."""
     pod, own = rejection.pod, Budget(limit)
     nominated = cluster.nominated.get(pod.uid)
+    trials = _Trials(cluster, pod, pipeline, own)
     return PostFilterContext(
         view=cluster,
         settings=pipeline,
         rejection=rejection,
         nominated_node=nominated.nominated_node if nominated is not None else "",
-        trial=_Trials(cluster, pod, pipeline, own).on,
+        trial=trials.on,
+        trial_key=trials.key,
         work=own,
     )
 
@@ -78,6 +80,19 @@ class _Trials:
         return NodeTrial(
             self._cluster, self._pod, self._pipeline, node_name, beside, self._work, filtered
         )
+
+    def key(self, node_name: str) -> Hashable | None:
+        """What the answers of a trial depend on beside the node; None where it is too much: pods
+        that are nominated for the node, or what PreFilter says about the cluster."""
+        if self._unfiltered is None or node_name in self._beside:
+            return None
+        return self._of_pod
+
+    @cached_property
+    def _of_pod(self) -> Hashable:
+        pod = self._pod
+        kind, mode = self._pipeline.equivalence_class(pod), self._pipeline.preemption
+        return (kind, pod.priority, pod.namespace, mode)
 
     @cached_property
     def _beside(self) -> dict[str, list[Pod]]:

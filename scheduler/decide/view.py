@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from operator import is_
+from typing import Final
 
+import msgspec
+
+from scheduler.framework.plugin import Reasons
 from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.crd.migration import is_for
@@ -13,6 +18,30 @@ from scheduler.plugins.dynamic_mig import instance_plan
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo, PodAllocation
 from scheduler.state.topology.reader import Change
+
+#: With the reasons of more classes at one node all of them are dropped.
+CLASSES_MAX: Final = 16
+#: The key of ``HeldNode`` in the memo of the nodes.
+HELD: Final = "held"
+
+
+class HeldNode(msgspec.Struct, frozen=True):
+    """A copy of a node that holds these pods with these devices; never changed.
+
+    ``reasons`` are what the filters say of it, by equivalence class.
+    """
+
+    pods: tuple[Pod, ...]
+    expected: tuple[Devices | None, ...]
+    changes: tuple[Change, ...]
+    node_info: NodeInfo
+    reasons: dict[Hashable, Reasons] = {}
+
+    def keep(self, equivalence_class: Hashable, reasons: Reasons) -> None:
+        """Keep what the filters say to pods of a class."""
+        if len(self.reasons) >= CLASSES_MAX:
+            self.reasons.clear()
+        self.reasons[equivalence_class] = reasons
 
 
 class WhatIfView:
@@ -24,6 +53,9 @@ class WhatIfView:
         self.nodes = cluster.nodes
         self.filter_results = cluster.filter_results
         self.changed: dict[str, NodeInfo] = {}
+        #: The nodes whose copy belongs to this view alone.
+        self._copies: set[str] = set()
+        self._held = cluster.nodes.memo.of(HELD)
         self.nominated: Mapping[str, Pod] = {}
         self.resolve = cluster.resolve
         self.namespace = cluster.namespace
@@ -49,33 +81,62 @@ class WhatIfView:
 
     def hold(self, pods: Iterable[Pod]) -> None:
         """Place pods on their nominated nodes."""
-        expected = self._cluster.nominations.expected
+        by_node: dict[str, list[Pod]] = {}
         for pod in pods:
-            self.place(pod, pod.nominated_node, expected.get(pod.uid))
+            by_node.setdefault(pod.nominated_node, []).append(pod)
+        changes: list[Change] = []
+        for name, there in by_node.items():
+            changes += self._hold_at(name, there)
+        if changes:
+            self._count(*changes)
+
+    def _hold_at(self, name: str, pods: list[Pod]) -> tuple[Change, ...]:
+        """Place pods on one node; the copy is shared between decisions until the node changes."""
+        of = self._cluster.nominations.expected
+        expected = tuple([of.get(pod.uid) for pod in pods]) if of else (None,) * len(pods)
+        known = self._held.get(name) if name not in self.changed else None
+        if (
+            isinstance(known, HeldNode)
+            and known.expected == expected
+            and len(known.pods) == len(pods)
+            and all(map(is_, known.pods, pods))
+        ):
+            self.changed[name] = known.node_info
+            return known.changes
+        if (node_info := self.at(name)) is None:
+            return ()
+        is_first = node_info is not self.changed.get(name)
+        for pod, devices in zip(pods, expected, strict=True):
+            self._enter(pod, name, devices)
+        changes = tuple([Change(pod, name, 1) for pod in pods])
+        # Who may use maps changes without a change of the node.
+        if is_first and not any(pod.map_text is not None for pod in pods):
+            self._held.keep(name, HeldNode(tuple(pods), expected, changes, self.changed[name]))
+            self._copies.discard(name)
+        return changes
 
     def place(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
         """Place a pod on a copy of the NodeInfo; an unknown node is ignored."""
-        node_info = self.at(node_name)
-        if node_info is None:
-            return
-        node_info = self._copied(node_name, node_info)
+        if self.at(node_name) is not None:
+            self._enter(pod, node_name, devices)
+            self._count(Change(pod, node_name, 1))
+
+    def _enter(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
+        node_info = self._copied(node_name)
         if devices is None and (chosen := instance_plan.mig_placements(pod, node_info)):
             # The pod has no placement yet: use one of its possible placements.
             devices = Devices(mig_placements=chosen)
         node_info.add(pod, self.nodes.allocation(pod, devices))
-        self._count(Change(pod, node_name, 1))
 
     def lift(self, pod: Pod) -> None:
         """Remove a nominated pod from its node."""
-        node_info = self.changed.get(pod.nominated_node)
-        if node_info is not None and node_info.remove(pod.uid) is not None:
-            self._count(Change(pod, pod.nominated_node, -1))
+        name = pod.nominated_node
+        if name in self.changed and self._copied(name).remove(pod.uid) is not None:
+            self._count(Change(pod, name, -1))
 
     def remove(self, uid: str, node_name: str) -> None:
         """Take a placed pod off its node, until ``put_back``."""
-        node_info = self.at(node_name)
-        assert node_info is not None, f"{node_name} does not exist"
-        node_info = self._copied(node_name, node_info)
+        node_info = self._copied(node_name)
         pod, allocation = node_info.pods[uid]
         self._removed[uid] = (pod, node_name, allocation)
         node_info.remove(uid)
@@ -87,10 +148,13 @@ class WhatIfView:
         self.changed[node_name].add(pod, allocation)
         self._count_removed()
 
-    def _copied(self, node_name: str, node_info: NodeInfo) -> NodeInfo:
-        """A copy of the node's books, made once."""
-        if node_name not in self.changed:
+    def _copied(self, node_name: str) -> NodeInfo:
+        """A copy of the node's books that is this view's own, made once."""
+        if node_name not in self._copies:
+            node_info = self.at(node_name)
+            assert node_info is not None, f"{node_name} does not exist"
             self.changed[node_name] = node_info.copy()
+            self._copies.add(node_name)
         return self.changed[node_name]
 
     def _count_removed(self) -> None:
@@ -102,9 +166,12 @@ class WhatIfView:
         """Do not count a placed pod in its topology domains."""
         self._count(Change(pod, node_name, -1))
 
-    def _count(self, change: Change) -> None:
-        self._with_placed = self._with_placed.with_changes((change,))
-        self._count_removed()
+    def _count(self, *changes: Change) -> None:
+        self._with_placed = self._with_placed.with_changes(changes)
+        if self._removed:
+            self._count_removed()
+        else:
+            self.topology = self._with_placed
 
 
 def beside_nominated(view: View, pod: Pod) -> View:
@@ -127,13 +194,14 @@ def stronger(nominated: Mapping[str, Pod], pod: Pod) -> list[Pod]:
 
     The pod that a migration holds capacity for is nominated as well, and counts once.
     """
+    priority = pod.priority
     return [
         other
         for other in nominated.values()
-        if other.uid != pod.uid
-        and other.priority >= pod.priority
+        if other.priority >= priority
+        and other.uid != pod.uid
         and not is_for(other, pod)
-        and not _is_held_by_a_move(other, nominated)
+        and not (well_known.MIGRATION in other.annotations and _is_held_by_a_move(other, nominated))
     ]
 
 

@@ -19,7 +19,7 @@ at the node of the event, or the ``queueing_hint`` of the plugin that names the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -134,12 +134,14 @@ class NormalizedScore(msgspec.Struct, frozen=True):
 
     It compares the nodes with each other, so it is computed only for pods for which a plugin
     ``compares_nodes`` or that request no GPU. ``is_preference`` where it scores what the pod itself
-    prefers: the weighted sum of these scores comes first.
+    prefers: the weighted sum of these scores comes first. ``is_of_node`` where a node's score
+    depends on its NodeInfo and the pod's equivalence class only, and not on the other nodes.
     """
 
     weight: int
     score: Callable[[View, Pod, Sequence[NodeInfo], Settings], Sequence[int]]
     is_preference: bool = True
+    is_of_node: bool = False
 
 
 #: The node labels by whose values alone a plugin prefers nodes; empty if it prefers none.
@@ -181,7 +183,8 @@ class Trial(Protocol):
 
 class PostFilterContext(msgspec.Struct, frozen=True):
     """A rejection, and what may be tried out. ``nominated_node`` is the node that the pod waits
-    for. ``work`` is PostFilter's own budget, of which ``trial`` spends.
+    for. ``work`` is PostFilter's own budget, of which ``trial`` spends. Trials with equal keys of
+    ``trial_key`` give equal answers until the node changes; None: the answers depend on more.
     """
 
     view: View
@@ -189,6 +192,7 @@ class PostFilterContext(msgspec.Struct, frozen=True):
     rejection: Rejection
     nominated_node: str
     trial: Callable[[str], Trial]
+    trial_key: Callable[[str], Hashable | None]
     work: Budget
 
 

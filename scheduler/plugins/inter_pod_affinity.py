@@ -153,6 +153,8 @@ def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], _settings: Settings) 
     weighted += [
         (one.weight, one.term.topology_key, pods) for one, pods in topology.weighted_terms(pod)
     ]
+    if not weighted:
+        return [0] * len(nodes)
     sums = [_sum(weighted, node_info) for node_info in nodes]
     least, most = min(sums, default=0), max(sums, default=0)
     if least == most:

@@ -68,6 +68,8 @@ def soft_penalty(pod: Pod, node: Node) -> int:
 
 def score(_view: View, pod: Pod, nodes: Sequence[NodeInfo], _settings: Settings) -> list[int]:
     """The sum of the weights of the preferred terms that each node matches, normalized."""
+    if not pod.preferred_terms:
+        return [0] * len(nodes)
     return normalized([-soft_penalty(pod, node_info.node) for node_info in nodes if node_info.node])
 
 

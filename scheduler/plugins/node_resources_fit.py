@@ -206,7 +206,7 @@ PLUGIN: Final = Plugin(
     filters=(NodeFilter(check),),
     node_key=best_fit,
     normalized_scores=(
-        NormalizedScore(weight=1, score=least_allocated, is_preference=False),
-        NormalizedScore(weight=1, score=balanced_allocation, is_preference=False),
+        NormalizedScore(weight=1, score=least_allocated, is_preference=False, is_of_node=True),
+        NormalizedScore(weight=1, score=balanced_allocation, is_preference=False, is_of_node=True),
     ),
 )

@@ -14,6 +14,7 @@ import msgspec
 from scheduler.framework import pod_reads
 from scheduler.framework.plugin import (
     FITS,
+    SCORE_MAX,
     ClassFilter,
     NormalizedScore,
     Plugin,
@@ -72,6 +73,8 @@ def soft_penalty(pod: Pod, node: Node, *, compare_numbers: bool = False) -> int:
 def score(_view: View, pod: Pod, nodes: Sequence[NodeInfo], settings: Settings) -> list[int]:
     """The number of untolerated PreferNoSchedule taints of each node, normalized: fewer is more."""
     every = [node_info.node for node_info in nodes if node_info.node is not None]
+    if not any(node.taints for node in every):
+        return [SCORE_MAX] * len(every)
     compare = settings.compare_numbers
     taints = [_untolerated_soft(pod, node, compare_numbers=compare) for node in every]
     return normalized(taints, reverse=True)

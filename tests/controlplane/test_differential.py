@@ -17,9 +17,9 @@ from tests.differential.replay import replay
 #: None of these seeds is recorded.
 FIRST: Final = 100_001
 SEEDS: Final = [
-    pytest.param(range(FIRST, FIRST + 8), id="eight"),
+    pytest.param(range(FIRST, FIRST + 15), id="fifteen"),
     pytest.param(
-        range(FIRST + 8, FIRST + 108),
+        range(FIRST + 15, FIRST + 115),
         id="a-hundred",
         marks=[pytest.mark.nightly, pytest.mark.timeout(1800)],
     ),

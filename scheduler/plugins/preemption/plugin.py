@@ -7,7 +7,7 @@ Same as ``pkg/scheduler/framework/plugins/defaultpreemption``, with kube-schedul
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,6 +16,7 @@ from scheduler.framework import pod_reads
 from scheduler.framework.decision import Preemption, Rejection
 from scheduler.framework.plugin import Plugin, PostFilterContext, Reasons
 from scheduler.framework.reason_codes import INTERNAL, TOO_COMPLEX
+from scheduler.model.disruption_budget import DisruptionBudget
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import DiagnosisHistogram, Reason, is_resolvable
 from scheduler.model.reasons.reason_code import ReasonCode
@@ -45,6 +46,14 @@ _NO_VICTIMS: Final = (Reason(code=_UPSTREAM, text="No preemption victims found f
 _NOT_HELPFUL: Final = (
     Reason(code=_UPSTREAM, text="Preemption is not helpful for scheduling", resolvable=False),
 )
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """The answer about one node, and the steps that it took."""
+
+    answer: Candidate | NotHelpful
+    budgets: tuple[DisruptionBudget, ...]
+    steps: int
 
 
 def post_filter(context: PostFilterContext) -> Rejection | None:
@@ -111,7 +120,7 @@ def find_candidates(
         pods = list(possible_victims(context, name))
         if not pods:
             continue
-        answer = victims_on(name, pods, context.trial(name), budgets)
+        answer = _tried(context, name, pods, budgets)
         if answer is None:
             break
         if isinstance(answer, NotHelpful):
@@ -121,6 +130,26 @@ def find_candidates(
             if len(found) >= wanted and any(not one.violations for one in found):
                 break
     return found, unhelpful
+
+
+def _tried(
+    context: PostFilterContext,
+    node_name: str,
+    pods: Sequence[Pod],
+    budgets: tuple[DisruptionBudget, ...],
+) -> Candidate | NotHelpful | None:
+    """What comes of one node; an equal pod's answer holds until the node or a budget changes, and
+    takes the steps that it took."""
+    key, work = context.trial_key(node_name), context.work
+    answers = context.view.nodes.memo.of((PLUGIN.name, key)) if key is not None else None
+    known = answers.get(node_name) if answers is not None else None
+    if isinstance(known, Tried) and known.budgets == budgets:
+        return known.answer if work.spend(known.steps) else None
+    before = work.spent
+    answer = victims_on(node_name, pods, context.trial(node_name), budgets)
+    if answers is not None and answer is not None:
+        answers.keep(node_name, Tried(answer, budgets, work.spent - before))
+    return answer
 
 
 def possible_victims(context: PostFilterContext, node_name: str) -> Iterator[Pod]:

@@ -88,6 +88,8 @@ def _over(
 ) -> tuple[str, int, int] | None:
     """The first driver with too many volumes on a node, how many it has to attach there, and how
     many it can."""
+    if _are_few(store, wanted, csi_node, node_info):
+        return None
     there = {
         volume
         for one in node_info.with_volumes.values()
@@ -103,6 +105,16 @@ def _over(
         if need and count + need > limit:
             return driver, need, max(0, limit - count)
     return None
+
+
+def _are_few(store: VolumeStore, wanted: _Wanted, csi_node: CsiNode, node_info: NodeInfo) -> bool:
+    """Whether no limit is exceeded even if each claim, disk and attachment is a volume of its own:
+    no claim need be looked up."""
+    limits = (csi_node.limits.get(one) for one in wanted.drivers)
+    room = min(one for one in limits if one is not None) - len(wanted.volumes)
+    for pod in node_info.with_volumes.values():
+        room -= len(pod.volumes.claims) + len(pod.volumes.disks)
+    return room >= 0 and room >= sum(1 for _ in store.attachments(csi_node.name))
 
 
 def _volumes(store: VolumeStore, pod: Pod, *, is_csi: bool) -> Iterator[CsiVolume]:

@@ -19,6 +19,7 @@ from scheduler.state.cache.placed_priorities import PlacedPriorities
 from scheduler.state.image_nodes import ImageNodes
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
+from scheduler.state.index.node_memo import NodeMemo
 from scheduler.state.mig.layout_wait import LayoutWait
 from scheduler.state.mig.partition_store import PartitionStore
 from scheduler.state.node_info import NodeInfo, PodAllocation, allocation_of
@@ -35,6 +36,7 @@ class Nodes:
         self.node_info: dict[str, NodeInfo] = {}
         self.index = NodeIndex()
         self.filter_results = FilterResultCache(self.node_info)
+        self.memo = NodeMemo()
         #: Nodes that changed since a reader emptied this set.
         self.changed_names: set[str] = set()
         self._scheduler_name = scheduler_name
@@ -122,6 +124,7 @@ class Nodes:
         self.topology.delete_node(name)
         self.index.drop(name)
         self._touch(name)
+        self.memo.delete(name)
         self._count -= 1
         node_info.set_node(None)
         node_info.avoided, node_info.is_settled = frozenset(), False
@@ -149,6 +152,8 @@ class Nodes:
         node_info = self.node_info[pod.node_name]
         self.priorities.change(node_info.pod(pod.uid), pod, pod.node_name)
         node_info.renew(pod)
+        if node_info.node is not None:
+            self.memo.change(pod.node_name)
         self.topology.add_pod(pod, pod.node_name)
 
     def allocation(self, pod: Pod, devices: Devices | None) -> PodAllocation:
@@ -223,6 +228,7 @@ class Nodes:
 
     def _touch(self, name: str, *, added: bool = False) -> None:
         self.filter_results.touch(name, added=added)
+        self.memo.change(name)
         self.changed_names.add(name)
 
     def _is_better(self, before: Node, after: Node) -> bool:

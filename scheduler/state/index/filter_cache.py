@@ -38,6 +38,8 @@ CHANGES_MAX = 8192
 #: Maximum number of results of all classes together; a few classes are kept in any case.
 RESULTS_MAX = 200_000
 CLASSES_MIN = 8
+#: To replace a result and to put it back takes as long as to add up so many results.
+OTHERS_COST = 24
 
 
 class Answers(NamedTuple):
@@ -113,7 +115,7 @@ class FilterResults:
             self._diagnosis = self._build_diagnosis()
         if not others:
             return self._diagnosis
-        if 2 * len(others) > len(self._reasons):
+        if OTHERS_COST * len(others) > len(self._reasons):
             return _added_up({**self._reasons, **others})
         usual = self._diagnosis, {name: self._reasons[name] for name in others}
         for name, reasons in others.items():

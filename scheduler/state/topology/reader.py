@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from scheduler.model.pods.pod import Pod
-from scheduler.model.pods.pod_affinity import PodSet, PodTerm, WeightedPodTerm
+from scheduler.model.pods.pod_affinity import NO_AFFINITY, PodSet, PodTerm, WeightedPodTerm
 from scheduler.state.topology.domains import ANY_NODE, DomainCounts, Domains, Eligibility
 from scheduler.state.topology.label_groups import Counted
 from scheduler.state.topology.topology import Topology, weighted_terms
@@ -60,6 +60,7 @@ class TopologyReader:
     def __init__(self, topology: Topology, changes: Iterable[Change] = ()) -> None:
         self._topology = topology
         self._changes = tuple(changes)
+        self._have_terms: bool | None = None
 
     @property
     def generation(self) -> int:
@@ -79,7 +80,12 @@ class TopologyReader:
         """Whether no placed pod has a term."""
         if not self._changes:
             return self._topology.is_bare
-        return self._topology.is_bare and not any(one.pod.affinity.terms() for one in self._changes)
+        if self._have_terms is None:
+            self._have_terms = any(
+                one.pod.affinity is not NO_AFFINITY and one.pod.affinity.terms()
+                for one in self._changes
+            )
+        return self._topology.is_bare and not self._have_terms
 
     def with_changes(self, changes: Iterable[Change]) -> TopologyReader:
         """The same with these pods tried out too."""

@@ -41,6 +41,10 @@ class _Identity(msgspec.Struct, frozen=True):
     uid: str = ""
 
 
+_PARTS: Final = msgspec.json.Decoder(_Parts)
+_IDENTITY: Final = msgspec.json.Decoder(_Identity)
+
+
 class _PlacementFields(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
@@ -99,11 +103,17 @@ def identity(content: bytes) -> tuple[str, str, str]:
 
 def _parts(content: bytes) -> tuple[_Parts, _Identity]:
     try:
-        parts = msgspec.json.decode(shallow(content), type=_Parts)
-        known = msgspec.json.decode(parts.metadata, type=_Identity)
-    except UNREADABLE as problem:
-        raise NotAnObject(f"no object of the API: {problem_text(problem)}") from None
-    return parts, known
+        return _decoded(content)
+    except UNREADABLE:  # perhaps an ignored field is nested too deeply
+        try:
+            return _decoded(shallow(content))
+        except UNREADABLE as problem:
+            raise NotAnObject(f"no object of the API: {problem_text(problem)}") from None
+
+
+def _decoded(content: bytes) -> tuple[_Parts, _Identity]:
+    parts = _PARTS.decode(content)
+    return parts, _IDENTITY.decode(parts.metadata)
 
 
 def _read(content: msgspec.Raw, kind: type[S]) -> S | None:
