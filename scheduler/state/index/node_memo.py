@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-#: With more answers about all nodes those of the key that was used least recently are dropped.
+#: With more answers about all nodes, or more keys, those of the key that was used least recently
+#: are dropped.
 ANSWERS_MAX: Final = 50_000
+KEYS_MAX: Final = 1024
 
 
 class NodeAnswers:
@@ -39,6 +41,10 @@ class NodeAnswers:
         """Keep an answer about an existing node as it is now."""
         self._known[name] = (self._versions[name], answer)
 
+    def drop(self, name: str) -> None:
+        """Drop the answer about a node that does not exist any more."""
+        self._known.pop(name, None)
+
 
 class NodeMemo:
     """Answers by key and node; a key has everything that they depend on beside the node."""
@@ -56,6 +62,9 @@ class NodeMemo:
     def delete(self, name: str) -> None:
         """A node does not exist any more."""
         self._versions.pop(name, None)
+        for answers in self._by_key.values():
+            answers.drop(name)
+        self._by_key = {key: answers for key, answers in self._by_key.items() if len(answers)}
 
     def of(self, key: Hashable) -> NodeAnswers:
         """The answers for a key, to read and to add to during one decision."""
@@ -68,5 +77,5 @@ class NodeMemo:
 
     def _shrink(self) -> None:
         total = sum(map(len, self._by_key.values()))
-        while total > ANSWERS_MAX:
+        while total > ANSWERS_MAX or len(self._by_key) >= KEYS_MAX:
             total -= len(self._by_key.pop(next(iter(self._by_key))))

@@ -49,3 +49,20 @@ def test_the_key_that_was_used_least_recently_is_dropped(monkeypatch: pytest.Mon
     known.of("c")
 
     assert (known.of("a").get("n1"), known.of("b").get("n1")) == ("a", None)
+
+
+def test_keys_without_answers_do_not_add_up() -> None:
+    memo = NodeMemo()
+    for number in range(2 * KEYS_MAX):
+        memo.of(number)
+
+    assert len(memo._by_key) == KEYS_MAX
+
+
+def test_a_deleted_node_leaves_no_answer_and_no_empty_key() -> None:
+    memo = NodeMemo()
+    memo.change("n1")
+    memo.of("kind").keep("n1", "yes")
+    memo.delete("n1")
+
+    assert not memo._by_key
