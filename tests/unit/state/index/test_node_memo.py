@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.state.index import node_memo
-from scheduler.state.index.node_memo import NodeMemo
+from scheduler.state.index.node_memo import KEYS_MAX, NodeMemo
 
 
 def memo(*names: str) -> NodeMemo:
@@ -52,17 +52,16 @@ def test_the_key_that_was_used_least_recently_is_dropped(monkeypatch: pytest.Mon
 
 
 def test_keys_without_answers_do_not_add_up() -> None:
-    memo = NodeMemo()
+    known = memo()
     for number in range(2 * KEYS_MAX):
-        memo.of(number)
+        known.of(number)
 
-    assert len(memo._by_key) == KEYS_MAX
+    assert len(known._by_key) == KEYS_MAX
 
 
 def test_a_deleted_node_leaves_no_answer_and_no_empty_key() -> None:
-    memo = NodeMemo()
-    memo.change("n1")
-    memo.of("kind").keep("n1", "yes")
-    memo.delete("n1")
+    known = memo("n1")
+    known.of("kind").keep("n1", "yes")
+    known.delete("n1")
 
-    assert not memo._by_key
+    assert not known._by_key
