@@ -41,7 +41,7 @@ def rates(plane: ControlPlane, directory: Path, pods: int, rounds: int) -> dict[
             raise RuntimeError(f"{error}\n{tail(scheduler.log, 40)}") from error
         finally:
             process.stop()
-        sample[:] = [_conditions(plane, seen.namespace)]
+        sample[:] = [_condition(plane, seen.namespace)]
 
     def bare(seen: Observer) -> None:
         file = directory / f"patches-{next(_files)}.jsonl"
@@ -83,7 +83,7 @@ def _explained(seen: Observer, pods: int, is_alive: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def _conditions(plane: ControlPlane, namespace: str) -> dict[str, Any]:
+def _condition(plane: ControlPlane, namespace: str) -> dict[str, Any]:
     """What the scheduler wrote into one pod."""
     pods = plane.client.request("GET", f"/api/v1/namespaces/{namespace}/pods?limit=1")["items"]
     [written] = [one for one in pods[0]["status"]["conditions"] if one["type"] == "PodScheduled"]

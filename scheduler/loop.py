@@ -49,6 +49,8 @@ from scheduler.state.snapshot import ClusterSnapshot, take
 from scheduler.watch.inbox import Inbox
 
 BATCH_MAX = 64
+#: Rejections are sent while others are decided, and a sender goes on only between two batches.
+REJECTED_MAX = 8
 TICK_S = 1.0
 
 
@@ -97,6 +99,7 @@ class Loop:
         self._decider = decider
         self._unranked: UnrankedPlacement | None = None
         self._ticked_at = clock()
+        self._rejected = 0  # in this batch
 
     def state(self) -> ClusterSnapshot:
         """The current state, as decisions read it."""
@@ -200,7 +203,10 @@ class Loop:
         decided.
         """
         work, done = Budget(self.pipeline.decision_steps_max), 0
-        while done < BATCH_MAX and not work.is_over and self._unranked is None:
+        self._rejected = 0
+        while self._unranked is None and not work.is_over:
+            if done >= BATCH_MAX or self._rejected >= REJECTED_MAX:
+                break
             if not (entries := next_batch(self.queue, self.cluster, now)):
                 break
             done += len(entries)
@@ -293,6 +299,7 @@ class Loop:
             self.journal.add_ranking(unranked.record, self, unranked.placement, unranked.won)
 
     def _report_rejection(self, entry: QueuedPodInfo, rejection: Rejection, now: float) -> None:
+        self._rejected += 1
         record = self.journal.record(entry, rejection, self, now)
         # The newest version of the pod; the queue has the version of the last scheduling-relevant
         # change.

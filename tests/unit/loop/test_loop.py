@@ -110,6 +110,17 @@ async def test_capacity_added_during_a_decision_is_not_missed(stage: Stage) -> N
     assert (await stage.binder.next()).node_name == "n1"
 
 
+async def test_a_batch_ends_after_eight_rejections() -> None:
+    """Their conditions are sent while the other pods are decided."""
+    stage = Stage()
+    for number in range(20):
+        stage.loop.queue.add(pod(f"p{number}", gpus=1), stage.clock())
+
+    assert stage.loop._decide_batch(stage.clock())
+
+    assert len(stage.recorder.said) == 8
+
+
 async def test_own_condition_update_starts_no_attempt(
     stage: Stage,
 ) -> None:
