@@ -16,7 +16,7 @@ RULES = former_version.path(former_version.MIGRATIONS, "own")
 CUTS = former_version.path(former_version.PARTITIONS, "own")
 TICKETS = migration_codec.path("own")
 PARTITIONS = mig_partition_codec.path("own")
-CUT = {
+CUT: Json = {
     "metadata": {"name": "n1"},
     "spec": {"epoch": 3, "instances": [{"gpu": 0, "profile": "2g.20gb", "start": 4}]},
 }

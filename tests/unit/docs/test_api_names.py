@@ -37,6 +37,7 @@ READERS = (
     "charts/gpu-scheduler/files/cluster/rbac-migrations.yaml",
     "webhook/deploy/01-rbac.yaml",
     "docs/security.md",
+    "tests/unit/docs/test_readme.py",
 )
 KINDS = {
     "crd-podmigrations.yaml": ("podmigrations", "PodMigration", "podmig"),
