@@ -42,6 +42,7 @@ FORMER: Final = "8db2d483a70eb9b959f8cb0423eda2aaf882086a"
 RUNNING: Final = 200
 GPU_NODES: Final = 27
 STREAM: Final = 10
+GRACE_S: Final = 300
 ONE_GPU: Final[dict[str, Any]] = {"limits": {"nvidia.com/gpu": "1"}}
 NUMBERED: Final = {well_known.NUMBERED: "numbered"}
 FORMER_TICKETS: Final = former_version.path(former_version.MIGRATIONS, NAMESPACE)
@@ -146,9 +147,9 @@ class MigScene:
         """Two pods of a Deployment get the small instance, because a bare pod has the big one."""
         self.here.create(pod("holder", limits={BIG: "1"}, **self.near))
         self.here.wait_bound(1)
-        self.here.create(
-            controlled("Deployment", "web", replicas=2, limits={BIG: "1"}, **self.near)
-        )
+        # The deadline of a migration is a minute after the grace period.
+        spec: Json = {"terminationGracePeriodSeconds": GRACE_S, **self.near}
+        self.here.create(controlled("Deployment", "web", replicas=2, limits={BIG: "1"}, **spec))
         items = self.here.wait_bound(3)
         assert [tier(item) for item in of(items, "web")] == [{SMALL: "1"}] * 2
         return of(items, "web")
@@ -198,7 +199,7 @@ class MigScene:
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_pods_and_an_open_migration_survive_upgrade_and_rollback_between_versions(
     cp: ControlPlane, namespace: str, kwok_node: MakeNode, tmp_path: Path
 ) -> None:

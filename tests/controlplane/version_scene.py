@@ -30,7 +30,7 @@ LEASE_PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases
 LEADER_ADDRESS: Final = "gpu-scheduler.io/leader-address"
 ACCOUNT: Final = f"{NAMESPACE}/{NAME}"
 SYNCED: Final = ("caches synced", "caches filled")
-EVERY_S: Final = 0.25
+EVERY_S: Final = 0.4
 
 
 def tree_of(commit: str, directory: Path) -> Path:
@@ -131,7 +131,7 @@ def wait_leads(plane: ControlPlane, *replicas: Replica) -> None:
 
 
 class Stream:
-    """Creates a pod with a GPU every quarter of a second; it lives for a few seconds once bound.
+    """Creates a pod with a GPU every 0.4 s; it lives for a few seconds once bound.
 
     ``spec`` is the pods' own. A pod that the API server refuses is counted.
     """
