@@ -200,7 +200,7 @@ class MigScene:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
-def test_pods_and_an_open_migration_survive_upgrade_and_rollback_between_versions(
+def test_pods_and_a_migration_survive_upgrade_and_rollback(
     cp: ControlPlane, namespace: str, kwok_node: MakeNode, tmp_path: Path
 ) -> None:
     """No device is held twice, and no pod is lost: with one version, with both, and after."""
