@@ -7,6 +7,7 @@ pods.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import Counter
 from collections.abc import Iterator
@@ -182,8 +183,19 @@ class MigScene:
         )
 
     def open(self) -> None:
-        """Admit pods again."""
+        """Admit pods again; the change of a ReplicaSet ends its controller's growing backoff."""
         self.here.client.delete(f"{self._quotas}/shut")
+        sets = f"/apis/apps/v1/namespaces/{self.here.namespace}/replicasets"
+        wanted = len(of(self.here.pods(), "web")) + 1
+        count = itertools.count()
+
+        def is_created() -> bool:
+            for one in self.cp.client.get(sets)["items"]:
+                note = {"metadata": {"annotations": {"touched": str(next(count))}}}
+                self.cp.client.patch(f"{sets}/{one['metadata']['name']}", note)
+            return len(of(self.here.pods(), "web")) >= wanted
+
+        wait_until(is_created, what="the replacement to be created")
 
     def two_run(self) -> list[Json]:
         """The Deployment has its two pods, bound."""
