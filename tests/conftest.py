@@ -31,7 +31,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 def _too_old(needed: str, reason: str) -> pytest.MarkDecorator:
     """A skip mark that never skips with the newest version, which every test run has by default."""
     version = tuple(map(int, CONTROL_PLANE_KUBERNETES.split(".")[:2]))
-    return pytest.mark.skipif(
+    return pytest.mark.skipif(  # with an older Kubernetes only
         version < tuple(map(int, needed.split("."))),
         reason=f"Kubernetes {needed}, not {CONTROL_PLANE_KUBERNETES}: {reason}",
     )
