@@ -20,6 +20,7 @@ import structlog
 from scheduler.admission.leader_proxy import LeaderProxySettings
 from scheduler.admission.services import admission_tasks
 from scheduler.bind.binder import Binder
+from scheduler.bind.former_objects import FormerObjects
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_preemptor import PodPreemptor
@@ -79,7 +80,10 @@ class App:
         # The watches, the lease, and the gate that needs both.
         self._reflectors = self._watches(client)
         self._elector = self._election(client, identity, replicas)
-        self._gate = LeaderGate(self._elector, self._reflectors, self._inbox)
+        former = FormerObjects(
+            client, config.leader_election.resource_namespace, self._elector, clock
+        )
+        self._gate = LeaderGate(self._elector, self._reflectors, self._inbox, adopt=former.adopt)
 
         # The I/O shells that send requests. All except the binder wait until the Bindings are sent.
         binder_idle = asyncio.Event()

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tools.controlplane.programs.versions import CONTROL_PLANE_KUBERNETES
+
 CONTROLPLANE = Path(__file__).parent / "controlplane"
 CONTROLPLANE_S = 300
 
@@ -26,8 +28,19 @@ settings.register_profile("thorough", deadline=None, print_blob=True, max_exampl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+def _too_old(needed: str, reason: str) -> pytest.MarkDecorator:
+    """A skip mark that never skips with the newest version, which every test run has by default."""
+    version = tuple(map(int, CONTROL_PLANE_KUBERNETES.split(".")[:2]))
+    return pytest.mark.skipif(  # with an older Kubernetes only
+        version < tuple(map(int, needed.split("."))),
+        reason=f"Kubernetes {needed}, not {CONTROL_PLANE_KUBERNETES}: {reason}",
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        for mark in item.iter_markers("kubernetes"):
+            item.add_marker(_too_old(*mark.args))
         if CONTROLPLANE in item.path.parents:
             item.add_marker("controlplane")
             # At the end: what a test says for itself comes first.

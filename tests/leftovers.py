@@ -6,7 +6,7 @@ from typing import Final
 
 from tools.controlplane import ControlPlane
 
-#: What a release can consist of.
+#: What a release can consist of; an older API server lacks some.
 KINDS: Final = (
     "deployments,statefulsets,services,configmaps,secrets,serviceaccounts,leases,networkpolicies,"
     "poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings,flowschemas,"
@@ -22,7 +22,9 @@ API_KINDS: Final = {
 
 def everything(cp: ControlPlane) -> set[str]:
     """All objects that a release could leave behind, as kind/name."""
-    found = cp.kubectl("get", KINDS, "--all-namespaces", "-o", "name").split()
+    served = {name.partition(".")[0] for name in cp.kubectl("api-resources", "-o", "name").split()}
+    kinds = ",".join(kind for kind in KINDS.split(",") if kind in served)
+    found = cp.kubectl("get", kinds, "--all-namespaces", "-o", "name").split()
     return {name for name in found if "/sh.helm.release" not in name}
 
 

@@ -13,7 +13,7 @@ import msgspec
 from gpuctl.cluster_access import Access
 from gpuctl.doctor import api_types
 from gpuctl.doctor.api_types import ApiObject
-from gpuctl.doctor.collect_policies import guards, refuses_forgery
+from gpuctl.doctor.collect_policies import guards, refuses_forgery, served
 from gpuctl.doctor.collect_webhook import mutation, registration
 from gpuctl.doctor.facts import (
     Clocks,
@@ -69,6 +69,7 @@ class Collector:
             "version": self._version(),
             "leader": self._leader(),
             "kinds": self._kinds(),
+            "served": served(self._reader),
             "policies": guards(self._reader),
             "refuses_forgery": refuses_forgery(self._reader, self._options.namespace),
             "nodes": self._nodes(),

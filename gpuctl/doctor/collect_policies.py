@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from gpuctl.doctor.facts import Guard, Unread
-from gpuctl.doctor.reader import ADMISSION, Reader
+from gpuctl.doctor.reader import ADMISSION, Reader, or_none
 from scheduler.model import well_known
 from scheduler.watch.client import ApiError
 
@@ -26,6 +26,14 @@ async def guards(reader: Reader) -> tuple[Guard, ...]:
         if DENY in binding.spec["validationActions"]
     }
     return tuple(Guard(name, name in denied) for name in policies)
+
+
+async def served(reader: Reader) -> frozenset[str]:
+    """The kinds of admission that the API server has, in a version that the chart uses."""
+    lists = [
+        await or_none(reader.get(path, dict[str, Any])) for path in (ADMISSION, f"{ADMISSION}beta1")
+    ]
+    return frozenset(one["name"] for each in lists if each for one in each["resources"])
 
 
 async def refuses_forgery(reader: Reader, namespace: str) -> bool | Unread:

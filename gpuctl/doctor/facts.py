@@ -175,6 +175,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     clocks: Known[Clocks]
     leader: Known[Leader | None]
     kinds: Known[tuple[str, ...]]
+    #: The resources of admissionregistration.k8s.io/v1 and v1beta1.
+    served: Known[frozenset[str]]
     policies: Known[tuple[Guard, ...]]
     refuses_forgery: Known[bool]
     nodes: Known[tuple[Node, ...]]

@@ -26,6 +26,7 @@ _EVERYWHERE = (
 _IN_NAMESPACE = (
     ("coordination.k8s.io", "leases", "create"),
     ("gpu-scheduler.io", "migpartitions", "list watch create patch"),
+    ("gpu-scheduler.io", "migcuts", "list"),
 )
 _OF_MIGRATIONS = (
     ("", "pods/eviction", "create"),
@@ -37,6 +38,7 @@ _OF_PREEMPTION = (("policy", "poddisruptionbudgets", "list watch"),)
 _OF_MIGRATIONS_IN_NAMESPACE = (
     ("gpu-scheduler.io", "podmigrations", "list watch create delete"),
     ("gpu-scheduler.io", "podmigrations/status", "patch"),
+    ("gpu-scheduler.io", "migrules", "list delete"),
 )
 _LEASE = ("coordination.k8s.io", "leases", "get update")
 

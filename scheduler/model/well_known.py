@@ -37,6 +37,7 @@ EPOCH: Final = PREFIX + "epoch"
 # --- what the webhook writes (protected) --------------------------------------------------
 RESERVATION: Final = PREFIX + "reservation"
 MIGRATION: Final = PREFIX + "migration"
+FORMER_MIGRATION: Final = PREFIX + "move"  # only read, as MIGRATION (model/crd/former_version)
 # --- records that the webhook writes (not protected; they only affect migrations) ----------
 TIER_NODES: Final = PREFIX + "tier-nodes"
 MEMORY_GIVEN: Final = PREFIX + "gpu-memory-given"
@@ -47,7 +48,7 @@ LEADER_ADDRESS: Final = PREFIX + "leader-address"
 #: Keys that only a Binding may write. A share for one container is ``<key>.<position>``.
 BINDING_KEYS: Final = (POD_INDEX, DEVICES, CUDA_VISIBLE_DEVICES, DECISION, EPOCH)
 #: Keys that only the webhook may write, at CREATE.
-ADMISSION_KEYS: Final = (RESERVATION, MIGRATION)
+ADMISSION_KEYS: Final = (RESERVATION, MIGRATION, FORMER_MIGRATION)
 
 # --- the seeds' annotations ---------------------------------------------------------------
 FALLBACK: Final = "gpu-webhook.k8s.io/fallback"

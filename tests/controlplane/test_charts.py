@@ -24,6 +24,7 @@ from tools.charts import deploy
 from tools.charts.copies import CHARTS, SCHEDULER
 from tools.charts.helm import template
 from tools.controlplane import ApiError, ControlPlane, ControlPlaneError, wait_until
+from tools.controlplane.programs.versions import CONTROL_PLANE_KUBERNETES
 from tools.product import ROOT
 
 VARIANTS = sorted(CHARTS.glob("*/ci/*-values.yaml"))
@@ -69,7 +70,7 @@ def test_the_api_server_accepts_every_manifest_of_every_variant(cp: ControlPlane
     make_namespaces(cp, "dry-run", "runai-reservation")
     objects: dict[str, dict[str, Any]] = {}
     for values in VARIANTS:
-        words: list[str | Path] = ["--values", values]
+        words: list[str | Path] = ["--values", values, "--kube-version", CONTROL_PLANE_KUBERNETES]
         text = template(values.parents[1], release="dry", namespace="dry-run", words=words)
         objects |= {str(each): each for each in yaml.safe_load_all(text) if each}
     assert len(objects) > len(VARIANTS) * 3
@@ -152,6 +153,7 @@ def namespaces_of(objects: list[dict[str, Any]]) -> set[str]:
     return found - {"kube-system"}
 
 
+@pytest.mark.kubernetes("1.36", "MutatingAdmissionPolicy is not v1 before")
 def test_our_pods_tolerate_the_taint_of_nodes_being_partitioned(cp: ControlPlane) -> None:
     make_namespaces(cp, "partition")
     cp.wait_for_service_account("partition")

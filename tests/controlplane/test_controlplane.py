@@ -25,7 +25,7 @@ from tools.controlplane import (
     wait_until,
 )
 from tools.controlplane.process import command_line
-from tools.controlplane.programs.versions import KUBERNETES
+from tools.controlplane.programs.versions import CONTROL_PLANE_KUBERNETES
 
 ROOT = Path(__file__).parents[2]
 MIG = "nvidia.com/mig-1g.10gb"
@@ -57,7 +57,7 @@ def test_every_program_answers_in_the_version_that_is_pinned(cp: ControlPlane) -
     """What starts is Kubernetes in the pinned version, without a scheduler of its own."""
     version = cp.client.get("/version")
 
-    assert version["gitVersion"] == f"v{KUBERNETES}"
+    assert version["gitVersion"] == f"v{CONTROL_PLANE_KUBERNETES}"
     assert set(cp.processes) == DEFAULT_COMPONENTS | {"kwok"}
     assert all(cp.is_ready(name) for name in cp.processes)
 

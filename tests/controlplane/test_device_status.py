@@ -14,6 +14,8 @@ from tests.controlplane.workloads import Json, Watcher, annotation, node_of, pod
 from tests.unit.gpuctl.cli import gpuctl
 from tools.controlplane import ControlPlane, wait_until
 
+pytestmark = pytest.mark.kubernetes("1.36", "kubelets write no device status by default before")
+
 NUMBERED = {"gpu-scheduler.io/devices": "numbered"}
 TABLE = {"gpu-scheduler.io/gpu-ids": "GPU-a,GPU-b"}
 DEVICES = "gpu-scheduler.io/devices"

@@ -15,6 +15,8 @@ from tools.controlplane import ControlPlane
 from tools.fake_operator import FakeOperator
 from tools.product import ROOT
 
+pytestmark = pytest.mark.kubernetes("1.36", "DRAPartitionableDevices is off by default before")
+
 POOL = "run.ai/simulated-gpu-node-pool"
 
 

@@ -57,11 +57,16 @@ def read(report: Path) -> Results:
 
 def table(theirs: Results, ours: Results) -> str:
     """Both results of each spec."""
+    theirs, ours = _named(theirs), _named(ours)
     lines = ["| spec | kube-scheduler | gpu-scheduler |", "|---|---|---|"]
     for name in sorted({*theirs, *ours}):
         cells = (name, theirs.get(name, "not run"), ours.get(name, "not run"))
-        lines.append(f"| {' | '.join(cell.translate(_IN_A_TABLE) for cell in cells)} |")
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _named(results: Results) -> Results:
+    return {name.translate(_IN_A_TABLE): state for name, state in results.items()}
 
 
 def missed(theirs: Results, ours: Results) -> list[str]:
@@ -69,6 +74,13 @@ def missed(theirs: Results, ours: Results) -> list[str]:
     return sorted(
         name for name, state in theirs.items() if state == "passed" != ours.get(name, "not run")
     )
+
+
+def rows(page: str) -> tuple[Results, Results]:
+    """Both results of each spec in the page's table."""
+    text = page.partition(BEGIN)[2].partition(END)[0]
+    found = [line.strip("| ").split(" | ") for line in text.splitlines()[3:] if line]
+    return {name: one for name, one, _ in found}, {name: one for name, _, one in found}
 
 
 def put_into(page: str, text: str) -> str:

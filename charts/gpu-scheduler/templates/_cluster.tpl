@@ -72,3 +72,13 @@ Arguments: the root, the file's name, annotations, and optionally resources whos
 {{- end }}
 {{- end }}
 {{- end -}}
+
+{{/* The version of MutatingAdmissionPolicies that the API server has: v1 from Kubernetes 1.36 on, v1beta1 if
+it is enabled in an older one, else empty. `helm template` knows versions, and no kinds. */}}
+{{- define "gpu-scheduler.mutatingPolicyVersion" -}}
+{{- if or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") (semverCompare ">=1.36.0-0" .Capabilities.KubeVersion.Version) -}}
+admissionregistration.k8s.io/v1
+{{- else if .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1beta1/MutatingAdmissionPolicy" -}}
+admissionregistration.k8s.io/v1beta1
+{{- end }}
+{{- end -}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuctl.doctor.checks.cluster import on_cluster
+from gpuctl.doctor.checks.features import on_features
 from gpuctl.doctor.checks.memory import on_memory
 from gpuctl.doctor.checks.nodes import on_nodes
 from gpuctl.doctor.checks.policies import on_guards
@@ -15,6 +16,7 @@ def examine(facts: Facts) -> list[Finding]:
     """All findings for these facts."""
     return [
         *on_cluster(facts),
+        *on_features(facts),
         *on_memory(facts),
         *on_guards(facts),
         *on_webhook(facts),

@@ -13,7 +13,7 @@ No replica decides while the watch of a vital kind is broken: stale data looks l
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import structlog
@@ -47,8 +47,16 @@ class Cache(Protocol):
         """Wait until the cache is based on a list that was requested after this moment."""
 
 
+async def _adopt_nothing(since: float) -> float:
+    return since
+
+
 class LeaderGate:
-    """Opens for a process that leads; wakes the loop when a term has settled."""
+    """Opens for a process that leads; wakes the loop when a term has settled.
+
+    ``adopt`` is called at the begin of a term with its time, and returns the time after which the
+    caches must be listed: it may write objects that the caches must contain.
+    """
 
     def __init__(
         self,
@@ -56,11 +64,13 @@ class LeaderGate:
         caches: Sequence[Cache],
         inbox: Inbox,
         settle_s: float = SETTLE_S,
+        adopt: Callable[[float], Awaitable[float]] = _adopt_nothing,
     ) -> None:
         self._term = term
         self._caches = caches
         self._inbox = inbox
         self._settle_s = settle_s
+        self._adopt = adopt
         self._settled: int | None = None
         #: Whether every cache has been filled once.
         self.is_synced = False
@@ -92,10 +102,11 @@ class LeaderGate:
         while True:
             taken_at = await self._term.next_term(self._settled)
             epoch = self._term.epoch
+            listed_after = await self._adopt(taken_at)
             async with asyncio.TaskGroup() as group:
                 group.create_task(asyncio.sleep(self._settle_s))
                 for cache in self._caches:
-                    group.create_task(cache.newer_than(taken_at))
+                    group.create_task(cache.newer_than(listed_after))
             self._settled = epoch
             log.info("leading", epoch=epoch)
             self._inbox.wake()

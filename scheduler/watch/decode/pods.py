@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from scheduler.model import resources, well_known
+from scheduler.model.crd import former_version
 from scheduler.model.gpu.allocated_devices import AllocatedDevice
 from scheduler.model.limits import DEVICE_ID_LENGTH_MAX, POD_DEVICES_MAX
 from scheduler.model.pods import pod_fields
@@ -90,11 +91,15 @@ def kept(annotations: dict[str, str] | None) -> dict[str, str]:
     """The annotations that gpu-scheduler reads; others can be large and change often."""
     if not annotations:
         return {}
-    return {
+    found = {
         key: value
         for key, value in annotations.items()
         if key.startswith(well_known.PREFIX) or key in well_known.POD_ANNOTATIONS
     }
+    for former, key in former_version.ANNOTATIONS.items():
+        if former in found:
+            found.setdefault(key, found.pop(former))
+    return found
 
 
 def _named_group(spec: PodSpec) -> str | None:

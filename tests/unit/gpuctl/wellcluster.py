@@ -50,6 +50,7 @@ def facts(**changes: Any) -> Facts:
         clocks=Clocks(NOW, NOW),
         leader=Leader("pod-a_1", NOW - timedelta(seconds=2), 15),
         kinds=("migpartitions", "podmigrations"),
+        served=frozenset(("mutatingadmissionpolicies", "validatingadmissionpolicies")),
         policies=tuple(Guard(f"gpu-scheduler-{name}", True) for name in POLICIES),
         refuses_forgery=True,
         nodes=(N1,),

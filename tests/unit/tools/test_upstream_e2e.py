@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.upstream_e2e.steering import manifests
-from tools.upstream_e2e.table import BEGIN, END, missed, put_into, read, table
+from tools.upstream_e2e.table import BEGIN, END, missed, put_into, read, rows, table
 
 REPORT = """[{"SpecReports": [
   {"LeafNodeType": "BeforeSuite", "State": "passed"},
@@ -41,6 +41,14 @@ def test_only_specs_that_kube_scheduler_passes_are_missed() -> None:
 def test_table_replaces_what_is_between_the_marks() -> None:
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     assert put_into(page, "new") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+
+
+def test_results_are_read_back_from_the_table() -> None:
+    """A run of some specs leaves the results of the others."""
+    theirs, ours = {"a / b": "passed", "c": "failed"}, {"a / b": "passed", "c": "not run"}
+    page = put_into(f"before\n{BEGIN}\n{END}\n", table(theirs, ours))
+
+    assert rows(page) == (theirs, ours)
 
 
 def test_page_without_marks_is_refused() -> None:

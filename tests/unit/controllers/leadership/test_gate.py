@@ -91,6 +91,26 @@ async def test_a_new_term_waits_for_every_cache_to_be_listed_after_it_began() ->
         running.cancel()
 
 
+async def test_caches_are_listed_after_objects_of_a_former_version_were_copied() -> None:
+    world = World()
+    began: list[float] = []
+
+    async def adopt(since: float) -> float:
+        began.append(since)
+        return 9.0
+
+    gate = LeaderGate(world.term, world.caches, world.inbox, settle_s=0.0, adopt=adopt)
+    for cache in world.caches:
+        cache.listed.set()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        running = group.create_task(gate.run())
+        world.term.take(7)
+        await world.inbox.wakes.get()
+        running.cancel()
+    assert began == [7.0]
+    assert [cache.asked for cache in world.caches] == [[9.0], [9.0]]
+
+
 async def test_term_is_announced_after_caches_synced() -> None:
     world = World()
     with capture_logs() as lines:

@@ -8,20 +8,49 @@ import pytest
 
 from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.programs.build import MODULES
-from tools.controlplane.programs.versions import GO_MIN, GO_PACKAGE, KUBERNETES, PROGRAMS, program
+from tools.controlplane.programs.versions import (
+    CONTROL_PLANE_KUBERNETES,
+    GO_MIN,
+    GO_PACKAGE,
+    KUBERNETES,
+    KUBERNETES_MODULES,
+    NODE_PROGRAMS,
+    PROGRAMS,
+    Program,
+    control_plane_version,
+    kubernetes_programs,
+    program,
+)
+
+#: The programs of this control plane and those of the other Kubernetes versions.
+PINNED = {
+    f"{one.name} {one.version}": one
+    for one in (
+        *PROGRAMS.values(),
+        *(each for version in KUBERNETES_MODULES for each in kubernetes_programs(version)),
+    )
+}
 
 
 @pytest.mark.parametrize(
     ("name", "output", "is_ours"),
     [
-        pytest.param("kube-apiserver", f"Kubernetes v{KUBERNETES}\n", True, id="kubernetes"),
-        pytest.param("kubectl", f"Client Version: v{KUBERNETES}\n", True, id="kubectl"),
+        pytest.param(
+            "kube-apiserver", f"Kubernetes v{CONTROL_PLANE_KUBERNETES}\n", True, id="kubernetes"
+        ),
+        pytest.param(
+            "kubectl", f"Client Version: v{CONTROL_PLANE_KUBERNETES}\n", True, id="kubectl"
+        ),
         pytest.param("etcd", "etcd Version: 3.7.3\nGit SHA: abc\n", True, id="etcd"),
         pytest.param("kwok", "kwok version v0.8.0 go1.26.8 (linux/amd64)", True, id="kwok"),
         pytest.param("helm", "v4.3.1+g1234567", True, id="helm-with-commit"),
         pytest.param("kubectl", "Client Version: v1.32.4-dispatcher", False, id="another-minor"),
-        pytest.param("kubectl", f"Client Version: v{KUBERNETES}-rc.1", False, id="candidate"),
-        pytest.param("kubectl", f"Client Version: v{KUBERNETES}1", False, id="longer-number"),
+        pytest.param(
+            "kubectl", f"Client Version: v{CONTROL_PLANE_KUBERNETES}-rc.1", False, id="candidate"
+        ),
+        pytest.param(
+            "kubectl", f"Client Version: v{CONTROL_PLANE_KUBERNETES}1", False, id="longer-number"
+        ),
         pytest.param("etcd", "etcd Version: 13.7.3", False, id="ends-like-ours"),
         pytest.param("helm", "", False, id="silent"),
     ],
@@ -31,10 +60,9 @@ def test_a_version_is_ours_only_as_a_whole(name: str, output: str, is_ours: bool
     assert program(name).is_version_of(output) is is_ours
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_module_pins_the_version_that_its_program_claims(name: str) -> None:
+@pytest.mark.parametrize("ours", PINNED.values(), ids=PINNED)
+def test_a_module_pins_the_version_that_its_program_claims(ours: Program) -> None:
     """The version in the table is the version that is built, and go.sum pins its content."""
-    ours = program(name)
     folder = MODULES / ours.module
     required = re.findall(r"^require (\S+) v(\S+)$", (folder / "go.mod").read_text(), re.MULTILINE)
 
@@ -44,13 +72,14 @@ def test_a_module_pins_the_version_that_its_program_claims(name: str) -> None:
     assert f"{root} v{ours.version} h1:" in (folder / "go.sum").read_text()
 
 
-def test_kubernetes_parts_are_all_of_one_release() -> None:
+@pytest.mark.parametrize(("version", "module"), KUBERNETES_MODULES.items(), ids=KUBERNETES_MODULES)
+def test_kubernetes_parts_are_all_of_one_release(version: str, module: str) -> None:
     """Each staging module that Kubernetes asks for as v0.0.0 is replaced by its release."""
-    text = (MODULES / "kubernetes" / "go.mod").read_text()
+    text = (MODULES / module / "go.mod").read_text()
     replaced = re.findall(r"^\t(k8s\.io/\S+) => (\S+) v(\S+)$", text, re.MULTILINE)
 
     assert len(replaced) > 20
-    assert {version for _, _, version in replaced} == {KUBERNETES.replace("1.", "0.", 1)}
+    assert {each for _, _, each in replaced} == {version.replace("1.", "0.", 1)}
     assert all(name == target for name, target, _ in replaced)
 
 
@@ -74,3 +103,22 @@ def test_an_unknown_program_is_an_error_that_lists_the_known_ones() -> None:
     """A typing mistake is answered with the names to choose from."""
     with pytest.raises(ControlPlaneError, match=r"kubeadm: not a known program.*kube-apiserver"):
         program("kubeadm")
+
+
+def test_the_control_plane_has_the_newest_version_by_default() -> None:
+    assert control_plane_version({}) == KUBERNETES == next(iter(KUBERNETES_MODULES))
+
+
+def test_a_supported_version_is_selected_by_the_variable() -> None:
+    assert control_plane_version({"KUBERNETES": "1.34.4"}) == "1.34.4"
+
+
+def test_an_unsupported_version_is_an_error_that_lists_the_supported_ones() -> None:
+    with pytest.raises(ControlPlaneError, match=r"KUBERNETES=1\.30\.0: not one of 1\.37"):
+        control_plane_version({"KUBERNETES": "1.30.0"})
+
+
+def test_the_programs_of_a_node_always_have_the_newest_version() -> None:
+    assert {
+        program(name).version for name in NODE_PROGRAMS if program(name).module == "kubernetes"
+    } == {KUBERNETES}
