@@ -129,3 +129,15 @@ def test_room_held_by_a_migration_counts_once_with_its_pod() -> None:
     assert isinstance(schedule_one(cluster, pod("ours"), default_pipeline()), Placement)
     assert cluster.nominations.awaited(moved) == "n1"
     assert cluster.nominations.awaited(pod("ours")) == ""
+
+
+def test_what_is_held_follows_the_nominated_pod() -> None:
+    cluster = world(**{GPU: 1})
+    holder_of_gpu = pod("preemptor", priority=5, nominated="n1")
+    cluster.upsert_pod(holder_of_gpu)
+    ours = pod("ours", priority=1)
+    assert not isinstance(schedule_one(cluster, ours, default_pipeline()), Placement)
+
+    cluster.upsert_pod(msgspec.structs.replace(holder_of_gpu, requests={"cpu": 1}))
+
+    assert isinstance(schedule_one(cluster, ours, default_pipeline()), Placement)
