@@ -56,6 +56,18 @@ def test_a_claim_gets_the_smallest_volume_of_the_chosen_node(
     assert here.volume_of() == "fitting"
     volume = here.client.get(f"{VOLUMES}/{here.named('fitting')}")
     assert volume["metadata"]["annotations"]["pv.kubernetes.io/bound-by-controller"] == "yes"
+
+
+@pytest.mark.kubernetes("1.35", "the API server keeps the nominated node of a bound pod before")
+def test_a_bound_pod_with_a_claim_has_no_nominated_node(here: Storage, kwok_node: MakeNode) -> None:
+    kwok_node("nominated-1", gpus=1)
+    here.storage_class()
+    here.volume("only", storage="5Gi", host="nominated-1")
+    here.claim(storage="2Gi")
+
+    here.user("a", limits={"nvidia.com/gpu": "1"})
+    [bound] = here.wait_bound(1)
+
     assert not bound["status"].get("nominatedNodeName")
 
 
