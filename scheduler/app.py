@@ -81,7 +81,8 @@ class App:
         self._reflectors = self._watches(client)
         self._elector = self._election(client, identity, replicas)
         former = FormerObjects(
-            client, config.leader_election.resource_namespace, self._elector, clock
+            *(client, config.leader_election.resource_namespace, self._elector, clock),
+            has_migrations=config.restore.mode_word() != "off",
         )
         self._gate = LeaderGate(self._elector, self._reflectors, self._inbox, adopt=former.adopt)
 

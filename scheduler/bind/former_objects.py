@@ -25,21 +25,32 @@ log = structlog.get_logger("former objects")
 
 
 class FormerObjects:
-    """``namespace`` is our own; ``clock`` is monotonic."""
+    """``namespace`` is our own; ``clock`` is monotonic. Without ``has_migrations`` this process has
+    no right to read MigRules, and they stay as they are.
+    """
 
     def __init__(
-        self, client: Client, namespace: str, term: LeaderTerm, clock: Callable[[], float]
+        self,
+        client: Client,
+        namespace: str,
+        term: LeaderTerm,
+        clock: Callable[[], float],
+        *,
+        has_migrations: bool = True,
     ) -> None:
         self._client = client
         self._namespace = namespace
         self._term = term
         self._clock = clock
+        self._has_migrations = has_migrations
 
     async def adopt(self, since: float) -> float:
         """Copy them; returns the moment after which lists contain the copies, at least
         ``since``.
         """
-        copied = await self._each(former_version.MIGRATIONS, self._adopt_migration)
+        copied = 0
+        if self._has_migrations:
+            copied += await self._each(former_version.MIGRATIONS, self._adopt_migration)
         copied += await self._each(former_version.PARTITIONS, self._adopt_partitions)
         if not copied:
             return since

@@ -190,29 +190,6 @@ def test_twelve_unplaceable_pods_degrade_no_other_pod(here: Watcher) -> None:
     assert (item["metadata"]["name"], tier(item)) == ("fine", {BIG: "1"})
 
 
-def test_higher_priority_pod_keeps_its_tier_before_waiting_pods(
-    here: Watcher, cp: ControlPlane
-) -> None:
-    cp.client.create(
-        "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "p1000"}, "value": 1000}
-    )
-    try:
-        off = {"gpu-scheduler.io/mig-fallback": "off"}
-        for number in range(15):
-            here.create(wants_big(f"weak{number:02}", annotations=off))
-        here.wait_bound(12)
-        here.wait_explained("weak14", "Insufficient nvidia.com/mig-2g.20gb")
-        # The twelve that run are as weak as those that wait: one ends, and two want its slice.
-        (weak, *_) = [i for i in here.pods() if node_of(i)]
-        cp.client.delete(f"{here.pods_path}/{weak['metadata']['name']}")
-        here.create(wants_big("strong", priorityClassName="p1000"))
-
-        stored = here.client.get(here.path("Pod", "strong"))
-        assert tier(stored) == {BIG: "1"}
-    finally:
-        cp.client.delete("/apis/scheduling.k8s.io/v1/priorityclasses/p1000")
-
-
 def test_equal_priority_pod_takes_a_lower_tier_behind_waiting_pods(
     here: Watcher,
 ) -> None:

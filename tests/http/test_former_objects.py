@@ -130,3 +130,11 @@ async def test_migcut_of_a_node_with_a_migpartition_changes_nothing(
     api.script(f"POST {PARTITIONS}", failure(409, "AlreadyExists"))
 
     assert await former.adopt(7.0) == 7.0
+
+
+async def test_process_without_migrations_reads_no_migrule(api: FakeApi, client: Client) -> None:
+    api.script(f"GET {CUTS}", failure(404, "NotFound"))
+    without = FormerObjects(client, "own", Leader(epoch=7), lambda: NOW, has_migrations=False)
+
+    assert await without.adopt(7.0) == 7.0
+    assert [seen.path for seen in api.seen] == [CUTS]
