@@ -7,7 +7,6 @@ Class filters run once per node class of the index, node filters per node, bound
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from functools import cached_property
 from typing import Final
 
 from scheduler.decide.view import HELD, HeldNode
@@ -20,6 +19,7 @@ from scheduler.framework.pipeline import (
 )
 from scheduler.framework.plugin import Bound, Reasons
 from scheduler.framework.view import View
+from scheduler.model.cached import cached
 from scheduler.model.mig import layout
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis
@@ -52,7 +52,7 @@ class FeasibleNodes:
         )
         self._rejection_keys = self._keys_of_rejection() if bound else None
 
-    @cached_property
+    @cached
     def compared_labels(self) -> frozenset[str]:
         """The labels by whose values the pod's nodes are compared with each other."""
         return self.pipeline.compared_labels(self.view, self.pod)
@@ -214,12 +214,12 @@ class FeasibleNodes:
             held.keep(self.equivalence_class, reasons)
         return reasons
 
-    @cached_property
+    @cached
     def _held(self) -> NodeAnswers | None:
         is_of_class = self.pod.map_text is None and is_light(self.pod)
         return self.view.nodes.memo.of(HELD) if is_of_class else None
 
-    @cached_property
+    @cached
     def _checked(self) -> Check:
         return self._checker()
 
