@@ -23,7 +23,7 @@ from bench import shapes
 from bench.control_plane import without_kubelets
 from bench.load import Request
 from bench.observer import Observer, dumps
-from bench.rounds import alternating, finished, schedule, send, summary
+from bench.rounds import alternating, delete_all, finished, schedule, send, summary
 from bench.schedulers import KubeScheduler, Ours, SchedulerUnderTest, apply_manifests
 from bench.shapes import INIT, MEASURED, OTHERS, Shape, Sizes
 from tools.controlplane import ControlPlane
@@ -94,8 +94,7 @@ class Cluster:
     def _delete(self, *paths: str) -> None:
         client = self.plane.client
         for path in paths:
-            client.request("DELETE", f"{path}?gracePeriodSeconds=0", timeout_s=120)
-            client.wait_for(path, lambda seen: not seen["items"], what=f"an empty {path}")
+            delete_all(client, path)
 
 
 def one_round(
