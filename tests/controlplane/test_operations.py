@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.model.crd import former_version
 from scheduler.watch.informers import STORAGE
 from tests import pod_field_use
 from tests.controlplane.conftest import MakeNode
@@ -55,7 +56,7 @@ SELDOM = {
     ("batch", "jobs", "get"),
     ("policy", "poddisruptionbudgets", "list"),
     *((OURS, "podmigrations", verb) for verb in ("create", "delete")),
-    (OURS, "migrules", "delete"),
+    (OURS, former_version.MIGRATIONS, "delete"),
     (OURS, "podmigrations/status", "patch"),
     *((OURS, "migpartitions", verb) for verb in ("create", "patch")),
 }
@@ -111,7 +112,8 @@ def test_shipped_rights_equal_used_rights_and_no_list_per_pod(
     kinds = (
         *("nodes", "namespaces", "resourcequotas", "poddisruptionbudgets"),
         *(one.kind for one in STORAGE),
-        *("migrules", "migcuts"),  # each new leader looks for those of a former version
+        # Each new leader looks for those of a former version.
+        *(former_version.MIGRATIONS, former_version.PARTITIONS),
     )
     once = dict.fromkeys(kinds, starts)
     # Pods that live, and those that failed before the start; kubelets' events, by reason.
