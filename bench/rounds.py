@@ -21,6 +21,7 @@ from tools.controlplane.process import Running, tail
 BOUND_S = 180.0
 EVENTS_S = 30.0
 DELETED_AT_ONCE = 500
+DELETED_S = 900.0
 _numbers = itertools.count(1)
 
 
@@ -91,7 +92,7 @@ def delete_all(client: Client, path: str) -> None:
         client.delete(f"{path}?gracePeriodSeconds=0&limit={DELETED_AT_ONCE}")
         return False
 
-    wait_until(is_empty, what=f"an empty {path}", timeout_s=BOUND_S)
+    wait_until(is_empty, what=f"an empty {path}", timeout_s=DELETED_S)
 
 
 def scheduled_events(plane: ControlPlane, namespace: str) -> int:
