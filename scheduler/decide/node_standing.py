@@ -42,9 +42,8 @@ class Standings:
         self._kept: NodeAnswers | None = None
         if nodes.pod.map_text is None:  # a mapped pod is of no class
             self._kept = nodes.view.nodes.memo.of((_COMPARED, nodes.equivalence_class))
-        every = [one for plugin in nodes.pipeline.plugins for one in plugin.normalized_scores]
-        self._of_node = [one for one in every if one.is_of_node]
-        self._relative = [one for one in every if not one.is_of_node]
+        self._of_node = nodes.pipeline.scores_of_node
+        self._relative = nodes.pipeline.relative_scores
 
     def fitting(self, classes: RankedClasses, name: str) -> NodeInfo | None:
         """Same as ``FeasibleNodes.fitting``."""

@@ -308,6 +308,16 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return tuple(one.compares_nodes for one in self.plugins if one.compares_nodes is not None)
 
     @cached_property
+    def scores_of_node(self) -> tuple[NormalizedScore, ...]:
+        """The normalized scores that depend on the node alone."""
+        return tuple(one for one in self._normalized_scores if one.is_of_node)
+
+    @cached_property
+    def relative_scores(self) -> tuple[NormalizedScore, ...]:
+        """The normalized scores that compare nodes with each other."""
+        return tuple(one for one in self._normalized_scores if not one.is_of_node)
+
+    @cached_property
     def _normalized_scores(self) -> tuple[NormalizedScore, ...]:
         return tuple(score for one in self.plugins for score in one.normalized_scores)
 
