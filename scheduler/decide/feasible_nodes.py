@@ -69,19 +69,19 @@ class FeasibleNodes:
         """Whether every node rejects the pod, even without the placements that are tried out."""
         if self._kept_rejection() is not None:
             return True
-        return self.view.filter_results.of(self.equivalence_class, self._checker()).is_infeasible
+        return self.view.filter_results.of(self.equivalence_class, self._check).is_infeasible
 
     def diagnosis(self) -> Diagnosis | None:
         """The reasons of every node, or None if one node fits."""
         if (kept := self._kept_rejection()) is not None:
             return kept
-        check, filter_results = self._checker(), self.view.filter_results
+        check, filter_results = self._check, self.view.filter_results
         results = (
             filter_results.of(self.equivalence_class, check)
             if is_light(self.pod)
             else filter_results.uncached(check)
         )
-        answers = {name: self._of_changed(name, check) for name in self.view.changed}
+        answers = {name: self._of_changed(name) for name in self.view.changed}
         if self.bound:
             for name in (*results.feasible(), *answers):
                 node_info = self.view.at(name)
@@ -166,7 +166,7 @@ class FeasibleNodes:
             node_info
             for name, node_info in view.changed.items()
             if view.index.class_numbers[name] in classes.numbers
-            and not self._of_changed(name, self._checked)
+            and not self._of_changed(name)
             and not first_bound_rejection(node_info, self.bound)
         ]
 
@@ -174,7 +174,7 @@ class FeasibleNodes:
         """The feasible ones of these nodes; none once the budget is spent."""
         if not self.work.spend(self.steps_of_diagnosis()):
             return []
-        check = self._checker()
+        check = self._check
         return [
             node_info
             for node_info in candidates
@@ -201,16 +201,16 @@ class FeasibleNodes:
             return True
         return bool(first_rejection(self.pod, node_info, self._points.node_filters))
 
-    def _of_changed(self, name: str, check: Check) -> Reasons:
+    def _of_changed(self, name: str) -> Reasons:
         """What the filters say of a node with a placement on top: copies of nodes with nominated
         pods are shared between decisions, and so are the answers about them."""
         node_info = self.view.changed[name]
         held = self._held.get(name) if self._held is not None else None
         if not isinstance(held, HeldNode) or held.node_info is not node_info:
-            return check.at(node_info)
+            return self._check.at(node_info)
         reasons = held.reasons.get(self.equivalence_class)
         if reasons is None:
-            reasons = check.at(node_info)
+            reasons = self._check.at(node_info)
             held.keep(self.equivalence_class, reasons)
         return reasons
 
@@ -220,10 +220,7 @@ class FeasibleNodes:
         return self.view.nodes.memo.of(HELD) if is_of_class else None
 
     @cached
-    def _checked(self) -> Check:
-        return self._checker()
-
-    def _checker(self) -> Check:
+    def _check(self) -> Check:
         return _Check(self.pod, self._points, self.view.index if self._is_covered else None)
 
     def _sort(self, classes: Iterable[NodeClass]) -> tuple[RankedClasses, ...]:
