@@ -27,6 +27,10 @@ DEFAULT_LADDER = "2g.20gb->1g.20gb->1g.10gb"
 JOURNAL_ENTRIES_MAX = 100_000
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 PORT_MAX = 65535
+INDEXED_DRIVERS_MAX: Final = 16
+#: Of the API: a DNS subdomain, and a name in such a domain.
+DriverName = Annotated[str, msgspec.Meta(min_length=1, max_length=63)]
+AttributeName = Annotated[str, msgspec.Meta(min_length=1, max_length=96)]
 
 
 class ConfigError(ValueError):
@@ -91,6 +95,17 @@ class Mig(_Part, frozen=True):
 
     relabel_nodes: bool = False
     partition_timeout_s: Annotated[float, msgspec.Meta(ge=1.0)] = 60.0
+
+
+class Dra(_Part, frozen=True):
+    """``indexAttributes`` has, by DRA driver, the attribute of a device with its index in maps.
+
+    The indexes of NVIDIA's devices are known without it (``model/dra/gpu_indexes``).
+    """
+
+    index_attributes: Annotated[
+        dict[DriverName, AttributeName], msgspec.Meta(max_length=INDEXED_DRIVERS_MAX)
+    ] = {}
 
 
 class PreemptionSettings(_Part, frozen=True):
@@ -193,6 +208,7 @@ class Config(_Part, frozen=True):
     fallback: Fallback = Fallback()
     restore: Restore = Restore()
     mig: Mig = Mig()
+    dra: Dra = Dra()
     tolerations: Tolerations = Tolerations()
     preemption: PreemptionSettings = PreemptionSettings()
     leader_election: LeaderElection = LeaderElection()
@@ -225,6 +241,7 @@ class Config(_Part, frozen=True):
                 decision_steps_max=self.decision_steps_max,
                 expects_webhook=self.expects_webhook,
                 own_namespace=self.leader_election.resource_namespace,
+                restores=self.restore.mode_word() == "on",
                 preemption=self.preemption.victims if self.preemption.enabled else "off",
             )
         )

@@ -23,6 +23,7 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.score_breakdown import node_before
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import (
+    AllocateClaims,
     Decision,
     PendingPlacement,
     Placement,
@@ -267,10 +268,15 @@ class Loop:
         self.queue.add_unschedulable(
             entry, requeue_condition(rejection.diagnosis, rejection.node_name), now
         )
+        if rejection.deallocates is not None:
+            self._run(self.controllers.claims.deallocate(rejection), now)
         if isinstance(rejection, Preemption):
             self._run(self._preemption.begin(rejection, now), now)
-        elif not nominated and self.pipeline.preemption != "off":
-            self._preemption.give_up(entry.pod)
+        elif nominated:
+            changes = self.cluster.expect_devices(entry.pod.uid, rejection.claims)
+            self._run(tuple(changes), now)
+        elif self.pipeline.preemption != "off":
+            self._run(self._preemption.give_up(entry.pod), now)
 
     def _place(
         self, entry: QueuedPodInfo, placement: Placement, record: Record, now: float
@@ -281,13 +287,19 @@ class Loop:
         self.queue.delete(pod.uid, now)
         self._runner.run(DropCondition(pod.uid))
         assumption = Assumption(
-            placement.node_name, placement.devices, placement.index, placement.volumes
+            placement.node_name,
+            placement.devices,
+            placement.index,
+            placement.volumes,
+            placement.claims,
         )
         self._run(tuple(self.cluster.assume(pod, assumption)), now)
         self._avoidance.record_binding(pod, placement.node_name, now)
         self._bindings.assume(placement, entry, record)
         if isinstance(placement, PendingPlacement):
-            self._runner.run(schedule_result.waits(placement))
+            # The controller of claims says itself what a device is waited for.
+            if any(not isinstance(step, AllocateClaims) for step in placement.steps):
+                self._runner.run(schedule_result.waits(placement))
             self._run(self.controllers.begin(placement, now), now)
         else:
             self._bindings.start(pod.uid)

@@ -69,11 +69,11 @@ class LiveCertificate:
             self.expires = self._serve(found)
         except CertificateError as error:
             if not self._is_broken:
-                _log.warning(f"{error}; the last good certificate stays in use")
+                _log.warning("certificate rejected, previous one kept", error=str(error))
             self._is_broken = True
             return False
         self._is_broken = False
-        _log.info(f"New certificate in use, it expires at {self.expires.isoformat()}")
+        _log.info("certificate loaded", expires=self.expires.isoformat())
         return True
 
     def seconds_to_expiry(self, now: datetime.datetime) -> float:

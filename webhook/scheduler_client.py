@@ -105,10 +105,8 @@ class SchedulerClient:
             return None
         answer = _ANSWER.decode(reply.content)
         if self._scheduler_versions.is_news(answer.version):
-            _log.info(
-                f"The scheduler's answers have version {answer.version}, this webhook's queries "
-                f"{admission.VERSION}; both use the fields that they know"
-            )
+            # Both use the fields that they know.
+            _log.info("scheduler of another version", version=answer.version, own=admission.VERSION)
         return answer
 
     def _warn(self, problem: str) -> None:
@@ -116,6 +114,7 @@ class SchedulerClient:
         if self._now() >= self._next_warning:
             self._next_warning = self._now() + _WARNING_INTERVAL_S
             _log.warning(
-                f"The scheduler does not answer on {self._socket} ({problem}); "
-                "pods are admitted without MIG fallback until it does"
+                "no answer from the scheduler, pods admitted without MIG fallback",
+                socket=str(self._socket),
+                problem=problem,
             )

@@ -21,11 +21,12 @@ from scheduler.decide.admission.admit import (
     Admission,
     Rules,
     as_requested,
-    node_kinds,
     reserve,
     reserve_dry_run,
+    with_migration,
     with_tier,
 )
+from scheduler.decide.admission.map_nodes import node_kinds
 from scheduler.httpserver.messages import TEXT, Reply, Request
 from scheduler.loop import Loop
 from scheduler.model import well_known
@@ -166,10 +167,11 @@ class AdmissionServer:
         loop, rules = self._loop, self._rules
         loop.cluster.track_label_keys(pod)
         untouched = as_requested(loop.cluster, loop.reservations, pod, query.scope, rules)
-        if untouched is not None:
-            return untouched
         migrations = loop.controllers.migrations
         migration = migrations.migration_for(pod)
+        move = migration.id if migration is not None else None
+        if untouched is not None:
+            return with_migration(untouched, pod, move)
         admission = with_tier(
             loop.cluster,
             loop.reservations,
@@ -177,7 +179,7 @@ class AdmissionServer:
             pod,
             rules,
             now=self._clock(),
-            move=migration.id if migration is not None else None,
+            move=move,
             avoided_tiers=migrations.avoided_tiers(pod),
         )
         if not query.dry_run:

@@ -26,8 +26,6 @@ TRIES = 4
 PAUSE_FIRST_S = 0.05
 PAUSE_FACTOR = 5
 PAUSE_MAX_S = 5.0
-#: Statuses of a busy API server; they say nothing about the pod.
-BUSY = (429, 500, 502, 503, 504)
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -111,7 +109,7 @@ class Binder:
             except ApiError as error:
                 problem = error.message
                 refusals += 1
-                if error.status not in BUSY:
+                if not error.is_busy:
                     return await self._refused(placement, error)
             except Unreachable as error:
                 # The request may still arrive: until a response says otherwise the pod keeps its
@@ -149,7 +147,7 @@ class Binder:
             try:
                 return _judge(placement, await self._client.request("GET", path))
             except ApiError as error:
-                if error.status not in BUSY:
+                if not error.is_busy:
                     return BindOutcome.GONE if error.status == 404 else None
             except (Unreachable, *UNREADABLE):
                 pass

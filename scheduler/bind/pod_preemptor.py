@@ -28,8 +28,6 @@ IN_FLIGHT_MAX = 16
 TRIES = 4
 PAUSE_FIRST_S = 0.05
 PAUSE_FACTOR = 5
-#: Statuses that say "not now" and nothing about the pod.
-BUSY = (429, 500, 502, 503, 504)
 
 #: The pod does not exist any more, or another one has its name.
 GONE = (404, 409)
@@ -91,7 +89,7 @@ class PodPreemptor:
                 problem = error.message
                 if error.status in GONE:
                     return VictimOutcome.GONE, problem
-                if error.status not in BUSY:
+                if not error.is_busy:
                     return VictimOutcome.REFUSED, problem
             except Unreachable as error:
                 problem = str(error)

@@ -3,7 +3,8 @@
 Every write names the version that was decided on, so that a change by any other program makes it
 fail instead of overwriting that change; the PV controller and the provisioner do the rest
 (``bindAPIUpdate`` of kube-scheduler's volumebinding). Nothing is taken back: the next decision sees
-what was written.
+what was written. What waits longer than the term of its decision is not sent: another leader may
+have given the claim another volume, and a volume that it did not take has its version still.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Final
 import msgspec
 import structlog
 
-from scheduler.bind.binder import BUSY, PAUSE_FIRST_S
+from scheduler.bind.binder import PAUSE_FIRST_S
+from scheduler.bind.busy_server import NotLeading, repeat_while_busy
 from scheduler.model import well_known
 from scheduler.model.actions import GiveVolume, SelectNode, WriteVolumes
 from scheduler.model.json_bounds import UNREADABLE
-from scheduler.model.lease import LeaderTerm
+from scheduler.model.lease import DecisionTerm, LeaderTerm
 from scheduler.state.event import VolumesWritten
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
 from scheduler.watch.inbox import Inbox
@@ -37,10 +39,6 @@ class _Written(msgspec.Struct):
     metadata: _Metadata
 
 
-class _NotLeading(Exception):
-    """This process does not lead any more."""
-
-
 class VolumeBinder:
     """Writes in the background, one pod's volumes in order; results go to the inbox."""
 
@@ -55,11 +53,11 @@ class VolumeBinder:
         self._inbox = inbox
         self._term = term
         self._pause_first_s = pause_first_s
-        self._queue: asyncio.Queue[WriteVolumes] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[WriteVolumes, DecisionTerm]] = asyncio.Queue()
 
     def send(self, action: WriteVolumes) -> None:
-        """Write soon; the result comes back as an event."""
-        self._queue.put_nowait(action)
+        """Write soon, in the current term; the result comes back as an event."""
+        self._queue.put_nowait((action, DecisionTerm(self._term)))
 
     async def run(self) -> None:
         """Work for ever; ends by cancellation."""
@@ -69,16 +67,15 @@ class VolumeBinder:
 
     async def _work(self) -> None:
         while True:
-            action = await self._queue.get()
-            self._inbox.enqueue(await self._write_all(action))
+            self._inbox.enqueue(await self._write_all(*await self._queue.get()))
 
-    async def _write_all(self, action: WriteVolumes) -> VolumesWritten:
+    async def _write_all(self, action: WriteVolumes, term: DecisionTerm) -> VolumesWritten:
         """Write one object after the other, until one fails."""
         written: tuple[tuple[str, str], ...] = ()
         for change in action.changes:
             try:
-                written += ((change.key, await self._write(change)),)
-            except _NotLeading:
+                written += ((change.key, await self._write(change, term)),)
+            except NotLeading:
                 return VolumesWritten(action.uid, action.attempt, written, is_unsent=True)
             except (ApiError, Unreachable, *UNREADABLE) as error:
                 said = error.message if isinstance(error, ApiError) else str(error)
@@ -87,22 +84,16 @@ class VolumeBinder:
                 return VolumesWritten(action.uid, action.attempt, written, problem)
         return VolumesWritten(action.uid, action.attempt, written)
 
-    async def _write(self, change: GiveVolume | SelectNode) -> str:
+    async def _write(self, change: GiveVolume | SelectNode, term: DecisionTerm) -> str:
         """The version of the written object; a server that is busy is asked again."""
         path, body = encode(change)
-        attempt = 0
-        while True:
-            if not self._term.leads():
-                raise _NotLeading
-            try:
-                content = await self._client.request("PATCH", path, body, content_type=MERGE_PATCH)
-                return msgspec.json.decode(content, type=_Written).metadata.resource_version
-            except (ApiError, Unreachable) as error:
-                attempt += 1
-                is_busy = isinstance(error, Unreachable) or error.status in BUSY
-                if not is_busy or attempt == TRIES:
-                    raise
-                await asyncio.sleep(self._pause_first_s * 2**attempt)
+        content = await repeat_while_busy(
+            lambda: self._client.request("PATCH", path, body, content_type=MERGE_PATCH),
+            term.lasts,
+            tries=TRIES,
+            pause_first_s=self._pause_first_s,
+        )
+        return msgspec.json.decode(content, type=_Written).metadata.resource_version
 
 
 def encode(change: GiveVolume | SelectNode) -> tuple[str, bytes]:

@@ -7,10 +7,12 @@ node, and such a node accepts no pods. If that fails too, the state is wrong and
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import get_args
 
 import msgspec
 
+from scheduler.model.dra.pod_claims import NO_CLAIMS
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod, Unread
 from scheduler.model.volumes.pod_volumes import NO_VOLUMES
@@ -32,6 +34,7 @@ class ClusterCache:
         *(ev.NamespaceUpdated, ev.NamespaceDeleted, ev.NamespacesReplaced),
         *(ev.QuotaUpdated, ev.QuotasReplaced, *get_args(ev.PartitionEvent)),
         *(*get_args(ev.BudgetEvent), *get_args(ev.StorageEvent)),
+        *(*get_args(ev.DraEvent), ev.ClaimsReserved, ev.ClaimsReleased),
     )
 
     def __init__(self, cluster: Cluster, contain: Containment, wall: Callable[[], float]) -> None:
@@ -45,7 +48,9 @@ class ClusterCache:
             parts = list(apart(self._cluster, event))
         except Exception as problem:  # a lost list would leave the state wrong permanently
             raise _broken(about_event(event), problem) from problem
-        return tuple(change for part in parts for change in self._fold(part))
+        is_list_of_pods = isinstance(event, ev.PodsReplaced)
+        with self._cluster.nodes.indexed_once() if is_list_of_pods else nullcontext():
+            return tuple(change for part in parts for change in self._fold(part))
 
     def tick(self, now: float, *, leads: bool) -> Effects:
         """End the wait of new nodes for their MIG layout."""
@@ -102,6 +107,7 @@ def _bare(pod: Pod, text: str) -> Pod:
         containers=(),
         host_ports=(),
         volumes=NO_VOLUMES,
+        resource_claims=NO_CLAIMS,
         node_selector={},
         required_terms=None,
         preferred_terms=(),

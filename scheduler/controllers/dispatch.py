@@ -7,12 +7,13 @@ action.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
+from scheduler.bind.claim_writer import ClaimWriter
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_preemptor import PodPreemptor
@@ -20,6 +21,7 @@ from scheduler.bind.pod_recreator import PodRecreator
 from scheduler.bind.volume_binder import VolumeBinder
 from scheduler.controllers.bindings import BindingController
 from scheduler.model import actions
+from scheduler.model.crd.migration_actions import MigrationAction
 from scheduler.model.pods.pod import Pod
 from scheduler.report.events.recorder import Recorder
 from scheduler.state import event as ev
@@ -93,35 +95,40 @@ class Shells(msgspec.Struct, frozen=True):
     recreator: PodRecreator
     preemptor: PodPreemptor
     volumes: VolumeBinder
+    claims: ClaimWriter
 
 
 class ActionRunner:
     """Hands every action to its shell, in order and without waiting."""
 
     def __init__(self, shells: Shells, bindings: BindingController) -> None:
-        self._shells = shells
+        self._recorder = shells.recorder
         self._bindings = bindings
+        self._migrations = shells.migrations
+        senders: Mapping[type, Callable[[Any], None]] = {
+            actions.LookUpPod: lambda action: shells.terminated_pods.look_up(action.pod),
+            actions.RequestPartitions: shells.partitions.send,
+            actions.SetMigConfig: shells.partitions.send,
+            actions.RecreatePod: shells.recreator.send,
+            actions.PreemptPods: shells.preemptor.send,
+            actions.WriteVolumes: shells.volumes.send,
+            actions.ReserveClaims: shells.claims.send,
+            actions.ReleaseClaims: shells.claims.send,
+        }
+        self._senders = MappingProxyType(senders)
 
     def run(self, action: actions.Action) -> None:
         """Run one action."""
         match action:
             case actions.CompleteStep(uid, step):
                 if self._bindings.complete(uid, step):
-                    self._shells.recorder.record(actions.DropCondition(uid))
+                    self._recorder.record(actions.DropCondition(uid))
                     self._bindings.start(uid)
-            case actions.WriteVolumes():
-                self._shells.volumes.send(action)
             case actions.DropPlacement(uid):
                 self._bindings.drop(uid)
-            case actions.LookUpPod(pod):
-                self._shells.terminated_pods.look_up(pod)
-            case actions.RequestPartitions() | actions.SetMigConfig():
-                self._shells.partitions.send(action)
-            case actions.RecreatePod():
-                self._shells.recreator.send(action)
-            case actions.PreemptPods():
-                self._shells.preemptor.send(action)
             case _ if isinstance(action, actions.RecorderAction):
-                self._shells.recorder.record(action)
+                self._recorder.record(action)
+            case _ if isinstance(action, MigrationAction):
+                self._migrations.send(action)
             case _:
-                self._shells.migrations.send(action)
+                self._senders[type(action)](action)

@@ -53,7 +53,8 @@ class PreemptionController:
             violations=preemption.violations,
         )
         effects = self._clear_weaker(pod, node_name)
-        self._cluster.nominations.nominate(pod, node_name, preemption.devices)
+        given = preemption.devices, preemption.claims
+        effects += tuple(self._cluster.nominate(pod, node_name, *given))
         deleted: list[Pod] = []
         for victim in preemption.victims:
             if victim.is_deleting:
@@ -70,11 +71,12 @@ class PreemptionController:
             effects += (PreemptPods(pod, node_name, tuple(deleted)),)
         return effects
 
-    def give_up(self, pod: Pod) -> None:
+    def give_up(self, pod: Pod) -> Effects:
         """No pod's end would help: the pod waits for no node, except for one that a migration
         holds for it."""
-        if not self._cluster.nominations.awaited(pod):
-            self._cluster.nominations.withdraw(pod.uid)
+        if self._cluster.nominations.awaited(pod):
+            return NOTHING
+        return tuple(self._cluster.withdraw_nomination(pod.uid))
 
     def handle(self, event: ev.Event, now: float) -> Effects:
         """Report the victims that go; forget preemptors that are placed or gone."""
@@ -112,11 +114,12 @@ class PreemptionController:
         if problems:
             text = f"deleting {len(problems)} of {len(event.results)} victims: {problems[0]}"
             log.warning("preemption failed", pod=pod.key, problem=text)
-            cluster.nominations.withdraw(pod.uid)
-            return (*effects, ev.PodDone(pod.uid), ev.BindFailed(pod, text, "preemption failed"))
+            left = cluster.withdraw_nomination(pod.uid)
+            failed = ev.BindFailed(pod, text, "preemption failed")
+            return (*effects, ev.PodDone(pod.uid), failed, *left)
         if any(result.outcome is ev.VictimOutcome.UNSENT for result in event.results):
-            cluster.nominations.withdraw(pod.uid)
-            return (*effects, ev.PodActivated(pod))
+            left = cluster.withdraw_nomination(pod.uid)
+            return (*effects, ev.PodActivated(pod), *left)
         if not any(result.pod.uid in cluster.pods for result in event.results):
             # Their end woke the pod while it was not to preempt; nothing else would.
             return (*effects, ev.PodActivated(pod))
@@ -129,19 +132,21 @@ class PreemptionController:
         """Weaker pods that wait for the node may not fit there any more: they are decided again."""
         weaker = [
             other
-            for other in self._cluster.nominated.values()
-            if other.nominated_node == node_name
-            and other.priority < pod.priority
+            for other in self._cluster.nominations.at(node_name)
+            if other.priority < pod.priority
             and other.scheduler_name == self._cluster.scheduler_name
             and other.uid in self._cluster.pods
         ]
+        effects: Effects = ()
         for other in weaker:
-            self._cluster.nominations.withdraw(other.uid)
-        return tuple(ev.PodActivated(self._cluster.pods[other.uid]) for other in weaker)
+            left = self._cluster.withdraw_nomination(other.uid)
+            effects += (ev.PodActivated(self._cluster.pods[other.uid]), *left)
+        return effects
 
     def _reject(self, victim: Pod, now: float) -> Effects | None:
         """Take back the placement of a victim whose Binding has not begun."""
         if victim.uid not in self._cluster.assumed:
             return None
-        answers = (reject(victim.uid, now) for reject in self._rejects)
-        return next((answer for answer in answers if answer is not None), None)
+        answers = [reject(victim.uid, now) for reject in self._rejects]
+        rejected = [answer for answer in answers if answer is not None]
+        return tuple(effect for answer in rejected for effect in answer) if rejected else None

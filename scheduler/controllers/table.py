@@ -7,14 +7,17 @@ event, every one after it sees the state with it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from typing import Final
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
 
 import msgspec
 
 from scheduler.bind.binder import Binder
 from scheduler.config import Config
 from scheduler.controllers.bindings import BindingController
+from scheduler.controllers.claim_allocation import ClaimController
+from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
@@ -27,7 +30,13 @@ from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.controllers.pod_recreation import PodRecreationController
 from scheduler.controllers.preemption import PreemptionController
 from scheduler.controllers.volume_binding import VolumeBindingController
-from scheduler.framework.decision import CreateInstances, PendingPlacement
+from scheduler.framework.decision import (
+    AllocateClaims,
+    BindVolumes,
+    CreateInstances,
+    PendingPlacement,
+    PreBindStep,
+)
 from scheduler.framework.pipeline import Pipeline
 from scheduler.report.containment import Containment
 from scheduler.report.events.device_events import DeviceEvents
@@ -74,8 +83,15 @@ def settings_of(config: Config) -> ControllerSettings:
 #: Handlers that ignore a decodable pod without a node: it has no allocation.
 NOT_FOR_WAITING_PODS: Final = (
     *("unreadable-objects", "devices", "mig-partitions"),
-    *("volume-binding", "preemption"),
+    *("volume-binding", "claim-allocation", "preemption"),
 )
+
+
+class _StepController(Protocol):
+    """Carries out one kind of PreBind step."""
+
+    def begin(self, placement: PendingPlacement, now: float) -> Effects:
+        """A placement with such a step was assumed."""
 
 
 class Controllers:
@@ -106,11 +122,12 @@ class Controllers:
             else None,
         )
         self.volumes = VolumeBindingController(cluster, metrics, self.avoidance)
-        rejects = (self.partitions.reject, self.volumes.reject)
+        self.claims = ClaimController(cluster, metrics, self.avoidance, wall, _random_uid)
+        rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
-        devices = DeviceEvents(cluster.nodes)
+        devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
         cache = ClusterCache(cluster, self.contain, wall)
         # Without a webhook, no pod has to be mutated.
         recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
@@ -126,6 +143,8 @@ class Controllers:
                 cache,
                 self.partitions,
                 self.volumes,
+                self.claims,
+                collisions,
                 self.preemption,
                 *recreation,
             ],
@@ -142,6 +161,8 @@ class Controllers:
             self.migrations,
             self.partitions,
             self.volumes,
+            self.claims,
+            collisions,
             self.preemption,
             *recreation,
             Gauges(metrics, state),
@@ -149,12 +170,19 @@ class Controllers:
 
     def begin(self, placement: PendingPlacement, now: float) -> Effects:
         """Begin what has to be done before the Binding; each controller completes its own step."""
+        controllers: Mapping[type[PreBindStep], _StepController] = {
+            CreateInstances: self.partitions,
+            BindVolumes: self.volumes,
+            AllocateClaims: self.claims,
+        }
         effects: Effects = ()
         for step in placement.steps:
-            is_mig = isinstance(step, CreateInstances)
-            controller = self.partitions if is_mig else self.volumes
-            effects += controller.begin(placement, now)
+            effects += controllers[type(step)].begin(placement, now)
         return effects
+
+
+def _random_uid() -> str:
+    return str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
 
 
 def _migrations(

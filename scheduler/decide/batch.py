@@ -64,7 +64,8 @@ def plan_batch(
         return None
     wanted = [instance_search.wanted(pod) for pod in pods]
     if any(
-        len(one) != 1 or pod.map_text or pod.volumes for one, pod in zip(wanted, pods, strict=True)
+        len(one) != 1 or pod.map_text or pod.volumes or pod.resource_claims
+        for one, pod in zip(wanted, pods, strict=True)
     ):
         return None
     if len(set(wanted)) == 1:

@@ -52,7 +52,8 @@ class Search:
     def best_node(self) -> NodeInfo | None:
         """The best node, or None; also None if the budget is spent before the node is known."""
         pod, nodes = self._pod, self._nodes
-        if pod.nominated_node and (nominated := nodes.nominated()) is not None:
+        may_be_named = pod.nominated_node or not pod.is_plain
+        if may_be_named and (nominated := nodes.nominated()) is not None:
             return nominated
         if compared_nodes.are_compared(nodes):
             return compared_nodes.best(nodes)

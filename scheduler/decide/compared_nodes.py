@@ -121,6 +121,8 @@ def _some_of_each(
 def _emptiest(nodes: FeasibleNodes, fitting: Fitting) -> list[NodeInfo]:
     """Some feasible nodes of each class with the fewest devices, most free cpu first: the best by
     kube-scheduler's scores is among them where nodes are of one size.
+
+    For a pod with ResourceClaims least free cpu first: where few devices are left, pods are.
     """
     pod = nodes.pod
     ranked = nodes.ranked_classes()
@@ -129,10 +131,11 @@ def _emptiest(nodes: FeasibleNodes, fitting: Fitting) -> list[NodeInfo]:
     each = max(1, COMPARED_MAX // max(1, count))
     cpu = pod.requests.get(well_known.CPU, 0) or LEAST
     work, steps = nodes.work, pod.node_steps
+    spread = nodes.pipeline.spreads or not pod.resource_claims
     for classes in ranked:
         for one in classes.classes:
             bucket = one.buckets.get(ANY)
-            slots = bucket.fitting(0, cpu, spread=True) if bucket is not None else ()
+            slots = bucket.fitting(0, cpu, spread=spread) if bucket is not None else ()
             found_here = (fitting(classes, name) for _, (_, name) in slots if work.spend(steps))
             found += islice((info for info in found_here if info is not None), each)
     return found

@@ -13,6 +13,7 @@ import msgspec
 
 from scheduler.framework.decision import Decision, Placement, Preemption, Rejection
 from scheduler.model.gpu.device import format_devices
+from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import format_value
 from scheduler.model.reasons.reason import Diagnosis, Reason, ReasonCode, sentence
 from scheduler.plugins import REASON_CODES
@@ -51,27 +52,45 @@ class VictimOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     scheduler: str = ""
 
 
+class SparedPods(msgspec.Struct, frozen=True):
+    """How many pods may not be preempted for this cause."""
+
+    cause: str
+    pods: int
+
+
 class PreemptionOutcome(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 ):
     """What preemption came to.
 
     ``node`` is where the pod waits for the end of ``victims``; ``violations`` of them are covered
-    by a disruption budget that allows no more disruptions. ``refusals`` are the nodes that would
+    by a disruption budget that allows no more disruptions. ``claims`` are the pod's own with the
+    devices that become free. ``refusals`` are the nodes that would
     not take the pod even without every pod that may be preempted.
+
+    ``barred`` is why the pod itself preempts no pod: the victims are those that it would preempt.
+    ``spared`` are the pods that may not be preempted, on the nodes where their end could help. Both
+    are in a decision on the current state only (``explain_now``).
     """
 
     node: str = ""
     victims: tuple[VictimOutcome, ...] = ()
     violations: int = 0
+    claims: str = ""
     refusals: tuple[Refusal, ...] = ()
+    barred: str = ""
+    spared: tuple[SparedPods, ...] = ()
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A decision: ``node`` with its devices, or ``message`` with the rejections."""
+    """A decision: ``node`` with its devices and those of its claims, or ``message`` with the
+    rejections.
+    """
 
     node: str | None = None
     devices: str = ""
+    claims: str = ""
     index: int | None = None
     cuda_visible_devices: str | None = None
     shares: tuple[str, ...] = ()
@@ -109,6 +128,7 @@ def explain_placement(placement: Placement) -> Outcome:
     return Outcome(
         node=placement.node_name,
         devices=format_devices(placement.devices),
+        claims="" if placement.claims is None else str(placement.claims),
         index=placement.index,
         cuda_visible_devices=placement.cuda_visible_devices,
         shares=placement.shares,
@@ -126,18 +146,29 @@ def explain_preemption(
     nodes = islice(rejection.unhelpful.items(), refusals_max)
     return PreemptionOutcome(
         node=rejection.nominated_node,
-        victims=tuple(
-            VictimOutcome(
-                namespace=pod.namespace,
-                pod=pod.name,
-                priority=pod.priority,
-                scheduler=pod.scheduler_name,
-            )
-            for pod in victims
-        ),
+        victims=victim_outcomes(victims),
         violations=rejection.violations if isinstance(rejection, Preemption) else 0,
-        refusals=tuple(_refusal(node, reason) for node, reasons in nodes for reason in reasons),
+        claims="" if rejection.claims is None else str(rejection.claims),
+        refusals=refusals_of(nodes),
     )
+
+
+def victim_outcomes(victims: Iterable[Pod]) -> tuple[VictimOutcome, ...]:
+    """The pods that have to go, in their order."""
+    return tuple(
+        VictimOutcome(
+            namespace=pod.namespace,
+            pod=pod.name,
+            priority=pod.priority,
+            scheduler=pod.scheduler_name,
+        )
+        for pod in victims
+    )
+
+
+def refusals_of(nodes: Iterable[tuple[str, tuple[Reason, ...]]]) -> tuple[Refusal, ...]:
+    """One refusal for each reason of each node."""
+    return tuple(_refusal(node, reason) for node, reasons in nodes for reason in reasons)
 
 
 def explain_rejection(
@@ -147,8 +178,7 @@ def explain_rejection(
     refusals: list[Refusal] = []
     if diagnosis.general is not None:
         refusals.append(_refusal("", diagnosis.general))
-    for node, reasons in diagnosis.nodes.items():
-        refusals += [_refusal(node, reason) for reason in reasons]
+    refusals += refusals_of(diagnosis.nodes.items())
     return Outcome(
         message=message,
         total=diagnosis.total,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Final
 
-from scheduler.decide.view import HELD, HeldNode
+from scheduler.decide.view import HELD, HeldNode, WhatIfView
 from scheduler.framework.budget import LIGHT_MAX, Budget, is_light
 from scheduler.framework.pipeline import (
     ExtensionPoints,
@@ -20,6 +20,7 @@ from scheduler.framework.pipeline import (
 from scheduler.framework.plugin import Bound, Reasons
 from scheduler.framework.view import View
 from scheduler.model.cached import cached
+from scheduler.model.crd.migration import awaited_node
 from scheduler.model.mig import layout
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis
@@ -66,10 +67,15 @@ class FeasibleNodes:
         return self.view.filter_results.was_infeasible(self.equivalence_class)
 
     def is_infeasible(self) -> bool:
-        """Whether every node rejects the pod, even without the placements that are tried out."""
+        """Whether every node rejects the pod, even without the placements that are tried out, and
+        without the pods that are removed.
+        """
         if self._kept_rejection() is not None:
             return True
-        return self.view.filter_results.of(self.equivalence_class, self._check).is_infeasible
+        if not self.view.filter_results.of(self.equivalence_class, self._check).is_infeasible:
+            return False
+        freed = self.view.freed_nodes if isinstance(self.view, WhatIfView) else ()
+        return all(self._of_changed(name) for name in freed)
 
     def diagnosis(self) -> Diagnosis | None:
         """The reasons of every node, or None if one node fits."""
@@ -183,9 +189,13 @@ class FeasibleNodes:
 
     def nominated(self) -> NodeInfo | None:
         """The node that the pod is nominated for, if it takes the pod: no other node is compared
-        with it (kube-scheduler: evaluateNominatedNode).
+        with it (kube-scheduler: evaluateNominatedNode). For a pod with claims it is also the node
+        where a migration holds devices for it.
         """
-        node_info = self.view.at(self.pod.nominated_node)
+        name = self.pod.nominated_node
+        if not name and self.pod.resource_claims and self.view.nominated:
+            name = awaited_node(self.view.nominated, self.pod)
+        node_info = self.view.at(name) if name else None
         if node_info is None or not self.work.spend(self.pod.label_steps + self.pod.node_steps):
             return None
         reasons = first_rejection(self.pod, node_info, self._points.filters)

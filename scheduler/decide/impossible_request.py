@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from scheduler.model import well_known
+from scheduler.model.gpu.gpu_memory import least_mib
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import format_value
@@ -33,7 +34,19 @@ def impossible_in_cluster(pod: Pod, offers: AdvertisedResources) -> ImpossibleRe
         return ImpossibleRequest(
             f"no {where} has the MIG profile {well_known.mig_profile(missing)[:40]}", True
         )
-    return _too_much(pod, offers.most, "the largest node here")
+    return _too_much_memory(pod, offers.largest_gpu_mib) or _too_much(
+        pod, offers.most, "the largest node here"
+    )
+
+
+def _too_much_memory(pod: Pod, most_mib: int) -> ImpossibleRequest | None:
+    """GPU memory that no whole GPU has; a MIG instance is given only if it has as much."""
+    need_mib = least_mib(pod.gpu_memory.get(well_known.GPU, 0))
+    if not 0 < most_mib < need_mib:
+        return None
+    return ImpossibleRequest(
+        f"requests {need_mib} MiB of GPU memory and the largest GPU here has {most_mib} MiB"
+    )
 
 
 def impossible_on_node(pod: Pod, node: Node) -> ImpossibleRequest | None:

@@ -63,7 +63,7 @@ class Standings:
     def best(self, feasible: Sequence[NodeInfo]) -> NodeInfo:
         """The feasible node with the best scores."""
         found = [(self._score(node_info), node_info) for node_info in feasible]
-        totals = _sums(self._nodes, self._relative, feasible)
+        totals = self._sums(feasible, self._relative)
         if totals.count(totals[0]) < len(totals):
             found = [
                 (_plus(score, *total), node_info)
@@ -94,24 +94,14 @@ class Standings:
         return standing
 
     def _computed(self, node_info: NodeInfo) -> Score:
-        pod, pipeline = self._nodes.pod, self._nodes.pipeline
-        totals = _sums(self._nodes, self._of_node, (node_info,))
-        return pipeline.compared_score(pod, node_info, totals[0])
+        [totals] = self._sums((node_info,), self._of_node)
+        return self._nodes.pipeline.compared_score(self._nodes.pod, node_info, totals)
 
-
-def _sums(
-    nodes: FeasibleNodes, scores: Sequence[NormalizedScore], feasible: Sequence[NodeInfo]
-) -> list[tuple[int, int]]:
-    """The weighted sums per node, of the pod's own preferences and of the others."""
-    sums = [[0] * len(feasible), [0] * len(feasible)]
-    for one in scores:
-        found = one.score(nodes.view, nodes.pod, feasible, nodes.pipeline)
-        if any(found):
-            place = 0 if one.is_preference else 1
-            sums[place] = [
-                total + one.weight * more for total, more in zip(sums[place], found, strict=True)
-            ]
-    return list(zip(*sums, strict=True))
+    def _sums(
+        self, feasible: Sequence[NodeInfo], scores: Sequence[NormalizedScore]
+    ) -> list[tuple[int, int]]:
+        nodes = self._nodes
+        return nodes.pipeline.sums(nodes.view, nodes.pod, feasible, scores)
 
 
 def _plus(score: Score, preferences: int, others: int) -> Score:

@@ -6,7 +6,7 @@ large as a decision's: what the search for a node cost does not change which pod
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 
 from scheduler.decide.view import WhatIfView, stronger
@@ -17,6 +17,7 @@ from scheduler.framework.pipeline import (
     Pipeline,
     PreFiltered,
     first_bound_rejection,
+    first_entry_rejection,
     first_rejection,
 )
 from scheduler.framework.plugin import (
@@ -28,7 +29,9 @@ from scheduler.framework.plugin import (
     Refuse,
     RefusedNode,
     ReserveContext,
+    TrialKey,
 )
+from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
@@ -81,18 +84,28 @@ class _Trials:
             self._cluster, self._pod, self._pipeline, node_name, beside, self._work, filtered
         )
 
-    def key(self, node_name: str) -> Hashable | None:
+    def key(self, node_name: str) -> TrialKey | None:
         """What the answers of a trial depend on beside the node; None where it is too much: pods
         that are nominated for the node, or what PreFilter says about the cluster."""
-        if self._unfiltered is None or node_name in self._beside:
+        filtered = self._filtered
+        if isinstance(filtered, Refuse) or filtered.named is not None or node_name in self._beside:
             return None
-        return self._of_pod
+        if not filtered.bound:
+            return self._of_pod
+        node_info = self._cluster.at(node_name)
+        assert node_info is not None, f"{node_name} does not exist"
+        keys = [one.trial_key and one.trial_key(node_info) for one in filtered.bound]
+        known = [one for one in keys if one is not None]
+        if len(known) < len(keys):
+            return None
+        of_pod = (self._of_pod.of_pod, *[one.of_pod for one in known])
+        return TrialKey(of_pod, [one.at_node for one in known])
 
     @cached_property
-    def _of_pod(self) -> Hashable:
+    def _of_pod(self) -> TrialKey:
         pod = self._pod
         kind, mode = self._pipeline.equivalence_class(pod), self._pipeline.preemption
-        return (kind, pod.priority, pod.namespace, mode)
+        return TrialKey((kind, pod.priority, pod.namespace, mode))
 
     @cached_property
     def _beside(self) -> dict[str, list[Pod]]:
@@ -101,12 +114,16 @@ class _Trials:
             found.setdefault(one.nominated_node, []).append(one)
         return found
 
-    @cached_property
+    @property
     def _unfiltered(self) -> PreFiltered | None:
         """PreFilter's answer where it says nothing about the cluster as it is: it says nothing
         without some pods either. None where it is to be asked about each trial."""
-        filtered = self._pipeline.pre_filter(self._cluster, self._pod)
-        return EVERY_NODE if filtered is EVERY_NODE else None
+        return EVERY_NODE if self._filtered is EVERY_NODE else None
+
+    @cached_property
+    def _filtered(self) -> Refuse | PreFiltered:
+        """PreFilter's answer about the cluster as it is."""
+        return self._pipeline.pre_filter(self._cluster, self._pod)
 
 
 class NodeTrial:
@@ -132,6 +149,8 @@ class NodeTrial:
         self._work = work
         self._view = WhatIfView(cluster)
         self._view.hold(beside)
+        if cluster.dra.may_serve(pod):
+            self._view.follow_claims(pod, node_name)
         self._filtered = filtered
         self._filters = pipeline.points(pod).filters
         self._chosen: ChosenNode | None = None
@@ -152,27 +171,33 @@ class NodeTrial:
         pod, pipeline, view = self._pod, self._pipeline, self._view
         if not self._work.spend(pod.label_steps + pod.node_steps):
             return None
+        view.free_claims()
         filtered = self._filtered or pipeline.pre_filter(view, pod)
         if isinstance(filtered, Refuse):
             return (filtered.reason, *filtered.behind)
-        node_info = view.at(self._node_name)
-        assert node_info is not None, f"{self._node_name} does not exist"
+        own = view.at(self._node_name)
+        assert own is not None, f"{self._node_name} does not exist"
 
-        def ask(asked: NodeInfo) -> Reasons:
-            is_own = asked is node_info
+        def ask(node_info: NodeInfo, entry: MapEntry | None = None) -> Reasons:
+            if entry is not None:
+                return first_entry_rejection(node_info, entry, filtered.bound)
+            is_own = node_info is own
             filters = self._filters if is_own else pipeline.points(pod).filters
-            reasons = first_rejection(pod, asked, filters)
+            reasons = first_rejection(pod, node_info, filters)
             if is_own and not reasons:
                 self._filters = pipeline.points(pod).node_filters
-            return reasons or first_bound_rejection(asked, filtered.bound)
+            return reasons or first_bound_rejection(node_info, filtered.bound)
 
         choice = (
-            _judge(node_info, ask(node_info))
+            _judge(own, ask(own))
             if filtered.named is None
             else filtered.named.choose(ask, self._work)
         )
+        for one in filtered.bound:
+            if one.work is not None and not self._work.spend(one.work.spent):
+                return None
         if isinstance(choice, ChosenNode):
-            if choice.node_info is not node_info:
+            if choice.node_info is not own:
                 return filtered.named.elsewhere if filtered.named is not None else FITS
             self._chosen = choice
             return FITS

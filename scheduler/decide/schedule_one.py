@@ -13,7 +13,13 @@ from scheduler.decide.post_filter import post_filter
 from scheduler.decide.view import beside_nominated
 from scheduler.framework.budget import TERM_STEPS, Budget
 from scheduler.framework.decision import Decision, Placement, Rejection
-from scheduler.framework.pipeline import Pipeline, first_bound_rejection, first_rejection
+from scheduler.framework.pipeline import (
+    Pipeline,
+    PreFiltered,
+    first_bound_rejection,
+    first_entry_rejection,
+    first_rejection,
+)
 from scheduler.framework.plugin import (
     Bound,
     ChosenNode,
@@ -25,6 +31,7 @@ from scheduler.framework.plugin import (
 )
 from scheduler.framework.reason_codes import NO_NODES_HERE, TOO_COMPLEX
 from scheduler.framework.view import View
+from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis, ImpossibleRequest, Reason
 from scheduler.state.cache.cluster import Cluster
@@ -44,10 +51,9 @@ def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None =
 
 def _find_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Placement | Rejection:
     """PreFilter, Filter, Score and Reserve."""
-    view = beside_nominated(view, pod) if view.nominated else view
     if pod.has_terms and not work.spend(TERM_STEPS * pod.term_count):
         return _too_complex(view, pod, work, work.spent)
-    filtered = pipeline.pre_filter(view, pod)
+    view, filtered = pre_filter(view, pod, pipeline)
     if isinstance(filtered, Refuse):
         if pod.map_text is not None:
             work.spend(pod.label_steps + pod.node_steps)  # reading the map took steps
@@ -57,13 +63,28 @@ def _find_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Placem
     return _at_best_node(view, pod, pipeline, filtered.bound, work)
 
 
+def pre_filter(view: View, pod: Pod, pipeline: Pipeline) -> tuple[View, Refuse | PreFiltered]:
+    """The view with the pods that are nominated beside the pod, and PreFilter there.
+
+    The pod's own terms must hold without these pods as well: one that is nominated may never come
+    (``pkg/scheduler/framework/runtime`` RunFilterPluginsWithNominatedPods asks twice).
+    """
+    beside = beside_nominated(view, pod) if view.nominated else view
+    filtered = pipeline.pre_filter(beside, pod)
+    if beside is view or not pod.has_terms or isinstance(filtered, Refuse):
+        return beside, filtered
+    without = pipeline.pre_filter(view, pod)
+    if isinstance(without, Refuse):
+        return beside, without
+    return beside, PreFiltered(filtered.named, without.bound + filtered.bound)
+
+
 def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) -> Placement | None:
     """The same for a caller that does not need the reasons: a rejection costs no diagnosis."""
     work = work or Budget(pipeline.decision_steps_max)
-    view = beside_nominated(view, pod) if view.nominated else view
     if pod.has_terms and not work.spend(TERM_STEPS * pod.term_count):
         return None
-    filtered = pipeline.pre_filter(view, pod)
+    view, filtered = pre_filter(view, pod, pipeline)
     if isinstance(filtered, Refuse):
         return None
     if filtered.named is not None:
@@ -91,8 +112,10 @@ def _at_named_node(
     steps = pod.label_steps + pod.node_steps
     results: dict[str, Reasons] = {}
 
-    def check(node_info: NodeInfo) -> Reasons | None:
+    def check(node_info: NodeInfo, entry: MapEntry | None = None) -> Reasons | None:
         assert node_info.node is not None
+        if entry is not None:
+            return first_entry_rejection(node_info, entry, bound)
         name = node_info.node.name
         if name not in results:
             if not work.spend(steps):

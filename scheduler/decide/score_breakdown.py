@@ -105,7 +105,10 @@ def rank(
     if compared_nodes.are_compared(nodes):
         return Ranking(winner, runner_up, COMPARISON)
     for part in PARTS:
-        margin = getattr(runner_up, part) - getattr(winner, part)
+        if part == "others_left" and not pod.gpu_requests:
+            margin: float = second.device_rank - won.device_rank
+        else:
+            margin = getattr(runner_up, part) - getattr(winner, part)
         if margin:
             return Ranking(winner, runner_up, part, margin)
     tie_score = pipeline.tie_score(view, pod)

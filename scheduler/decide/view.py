@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from operator import is_
 from typing import Final
 
@@ -12,11 +12,17 @@ from scheduler.framework.plugin import Reasons
 from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.crd.migration import is_for
+from scheduler.model.dra.claim import ResourceClaim
+from scheduler.model.dra.claim_plan import ClaimPlan
 from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan
 from scheduler.state.cache.cluster import Cluster
-from scheduler.state.node_info import NodeInfo, PodAllocation
+from scheduler.state.dra.ended_claims import ClaimsOnNode, ClaimUse
+from scheduler.state.dra.store import DraStore
+from scheduler.state.dra.what_if import WhatIfDra
+from scheduler.state.node_info import NodeInfo
+from scheduler.state.pod_allocation import PodAllocation
 from scheduler.state.topology.reader import Change
 
 #: With the reasons of more classes at one node all of them are dropped.
@@ -33,6 +39,7 @@ class HeldNode(msgspec.Struct, frozen=True):
 
     pods: tuple[Pod, ...]
     expected: tuple[Devices | None, ...]
+    plans: tuple[ClaimPlan | None, ...]
     changes: tuple[Change, ...]
     node_info: NodeInfo
     reasons: dict[Hashable, Reasons] = {}
@@ -45,9 +52,12 @@ class HeldNode(msgspec.Struct, frozen=True):
 
 
 class WhatIfView:
-    """The cluster with some pods placed on top; the cluster itself is never changed."""
+    """The cluster with some pods placed on top; the cluster itself is never changed.
 
-    def __init__(self, cluster: Cluster) -> None:
+    ``claims`` are other states of ResourceClaims than the API server has.
+    """
+
+    def __init__(self, cluster: Cluster, claims: Collection[ResourceClaim] = ()) -> None:
         self._cluster = cluster
         self.index = cluster.index
         self.nodes = cluster.nodes
@@ -63,9 +73,15 @@ class WhatIfView:
         self._with_placed = cluster.topology
         self.topology = cluster.topology
         self.volumes = cluster.volumes
+        self.dra: DraStore = WhatIfDra(cluster.dra, claims) if claims else cluster.dra
+        self.pods = cluster.pods
+        self.assumed = cluster.assumed
         self.indexes_held = cluster.indexes_held
         self.preemptions = cluster.preemptions
         self._removed: dict[str, tuple[Pod, str, PodAllocation]] = {}
+        self._claims: ClaimsOnNode | None = None
+        #: The node of these claims, if pods were removed or put back since they were looked at.
+        self._stale_claims = ""
 
     def candidates(self) -> Iterator[NodeInfo]:
         """NodeInfos of all existing nodes; copies replace those with placements on top."""
@@ -79,25 +95,51 @@ class WhatIfView:
         """
         return self.changed.get(name) or self._cluster.at(name)
 
+    @property
+    def freed_nodes(self) -> set[str]:
+        """The names of the nodes from which pods are removed."""
+        return {name for _, name, _ in self._removed.values()}
+
     def hold(self, pods: Iterable[Pod]) -> None:
         """Place pods on their nominated nodes."""
         by_node: dict[str, list[Pod]] = {}
         for pod in pods:
             by_node.setdefault(pod.nominated_node, []).append(pod)
+        if self._cluster.nominations.plans:
+            self._give(by_node)
         changes: list[Change] = []
         for name, there in by_node.items():
             changes += self._hold_at(name, there)
         if changes:
             self._count(*changes)
 
+    def _plan(self, pod: Pod) -> ClaimPlan | None:
+        """The devices that the claims of a nominated pod are to get."""
+        plan = self._cluster.nominations.plans.get(pod.uid)
+        return plan if plan is not None and plan.node_name == pod.nominated_node else None
+
+    def _give(self, by_node: Mapping[str, list[Pod]]) -> None:
+        """The claims of nominated pods have their devices."""
+        for pod in (pod for there in by_node.values() for pod in there):
+            if (plan := self._plan(pod)) is not None:
+                self._own_dra().give(pod, plan)
+
+    def _own_dra(self) -> WhatIfDra:
+        if not isinstance(self.dra, WhatIfDra):
+            self.dra = WhatIfDra(self._cluster.dra)
+        return self.dra
+
     def _hold_at(self, name: str, pods: list[Pod]) -> tuple[Change, ...]:
         """Place pods on one node; the copy is shared between decisions until the node changes."""
         of = self._cluster.nominations.expected
         expected = tuple([of.get(pod.uid) for pod in pods]) if of else (None,) * len(pods)
+        planned = self._cluster.nominations.plans
+        plans = tuple(map(self._plan, pods)) if planned else (None,) * len(pods)
         known = self._held.get(name) if name not in self.changed else None
         if (
             isinstance(known, HeldNode)
             and known.expected == expected
+            and known.plans == plans
             and len(known.pods) == len(pods)
             and all(map(is_, known.pods, pods))
         ):
@@ -108,18 +150,28 @@ class WhatIfView:
         is_first = node_info is not self.changed.get(name)
         for pod, devices in zip(pods, expected, strict=True):
             self._enter(pod, name, devices)
+        if any(plans):
+            held = [pod for pod, plan in zip(pods, plans, strict=True) if plan is not None]
+            self._count_claims(name, held)
         changes = tuple([Change(pod, name, 1) for pod in pods])
-        # Who may use maps changes without a change of the node.
+        # The permission to use maps changes without a change of the node.
         if is_first and not any(pod.map_text is not None for pod in pods):
-            self._held.keep(name, HeldNode(tuple(pods), expected, changes, self.changed[name]))
+            self._held.keep(
+                name, HeldNode(tuple(pods), expected, plans, changes, self.changed[name])
+            )
             self._copies.discard(name)
         return changes
 
-    def place(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
+    def place(
+        self, pod: Pod, node_name: str, devices: Devices | None, claims: ClaimPlan | None = None
+    ) -> None:
         """Place a pod on a copy of the NodeInfo; an unknown node is ignored."""
         if self.at(node_name) is not None:
             self._enter(pod, node_name, devices)
             self._count(Change(pod, node_name, 1))
+            if claims is not None:
+                self._own_dra().give(pod, claims)
+                self._count_claims(node_name, [pod])
 
     def _enter(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
         node_info = self._copied(node_name)
@@ -133,6 +185,9 @@ class WhatIfView:
         name = pod.nominated_node
         if name in self.changed and self._copied(name).remove(pod.uid) is not None:
             self._count(Change(pod, name, -1))
+            if (plan := self._plan(pod)) is not None:
+                self._own_dra().take_back(pod, plan)
+                self._count_claims(name, [pod], -1)
 
     def remove(self, uid: str, node_name: str) -> None:
         """Take a placed pod off its node, until ``put_back``."""
@@ -141,12 +196,46 @@ class WhatIfView:
         self._removed[uid] = (pod, node_name, allocation)
         node_info.remove(uid)
         self._count_removed()
+        if self._claims is not None:
+            node_info.count_claims(pod, -1)
+            self._stale_claims = node_name
 
     def put_back(self, uid: str) -> None:
         """Enter a pod again that was removed; it holds what it held."""
         pod, node_name, allocation = self._removed.pop(uid)
         self.changed[node_name].add(pod, allocation)
         self._count_removed()
+        if self._claims is not None:
+            self.changed[node_name].count_claims(pod, 1)
+            self._stale_claims = node_name
+
+    def follow_claims(self, newcomer: Pod, node_name: str) -> None:
+        """From now on what the claims of removed pods have is free for this pod, and what those of
+        pods have that ended before.
+        """
+        node_info = self._copied(node_name)
+        assert node_info.node is not None
+        use = ClaimUse(self._cluster.dra, self._cluster.pods, self._cluster.assumed)
+        self._claims, self._stale_claims = ClaimsOnNode(use, node_info.node, newcomer), node_name
+
+    def free_claims(self) -> None:
+        """Bring what is free by claims up to date with the pods that are removed now."""
+        if self._claims is None or not self._stale_claims:
+            return
+        name, self._stale_claims = self._stale_claims, ""
+        free = self._claims.ending(pod for pod, _, _ in self._removed.values())
+        if self._own_dra().set_free(free):
+            self._count_claims(name)
+
+    def _count_claims(self, node_name: str, pods: Iterable[Pod] = (), sign: int = 1) -> None:
+        """Count the devices of a node again, with (1) or without (-1) those that these pods have by
+        claims.
+        """
+        node_info = self.changed[node_name]
+        assert node_info.node is not None
+        for pod in pods:
+            node_info.count_claims(pod, sign)
+        node_info.upsert_devices(self.dra.devices_on(node_info.node))
 
     def _copied(self, node_name: str) -> NodeInfo:
         """A copy of the node's books that is this view's own, made once."""
@@ -174,30 +263,39 @@ class WhatIfView:
             self.topology = self._with_placed
 
 
-def beside_nominated(view: View, pod: Pod) -> View:
-    """The view for a pod: preemptors of equal or higher priority hold their nominated nodes.
+def beside_nominated(view: View, pod: Pod, node_name: str = "") -> View:
+    """The view for a pod: preemptors of equal or higher priority hold their nominated nodes, or
+    only this one.
 
     This respects the preemption of other schedulers (``pkg/scheduler/framework/runtime``
     RunFilterPluginsWithNominatedPods): the capacity that they freed is reserved for them.
     """
-    held = stronger(view.nominated, pod)
-    if not held or not isinstance(view, Cluster):
+    if not isinstance(view, Cluster):
+        return view
+    among = view.nominations.at(node_name) if node_name else view.nominated.values()
+    held = stronger(view.nominated, pod, among)
+    if not held:
         return view
     overlay = WhatIfView(view)
     overlay.hold(held)
+    own = view.nominated.get(pod.annotations.get(well_known.MIGRATION, ""))
+    if own is not None and is_for(own, pod):
+        overlay.nominated = {own.uid: own}
     return overlay
 
 
-def stronger(nominated: Mapping[str, Pod], pod: Pod) -> list[Pod]:
-    """The nominated pods that reserve capacity against this pod, without those of its own
-    migration.
+def stronger(
+    nominated: Mapping[str, Pod], pod: Pod, among: Collection[Pod] | None = None
+) -> list[Pod]:
+    """The nominated pods, or those ``among`` them, that reserve capacity against this pod, without
+    those of its own migration.
 
     The pod that a migration holds capacity for is nominated as well, and counts once.
     """
     priority = pod.priority
     return [
         other
-        for other in nominated.values()
+        for other in (nominated.values() if among is None else among)
         if other.priority >= priority
         and other.uid != pod.uid
         and not is_for(other, pod)

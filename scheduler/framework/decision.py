@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import msgspec
 
+from scheduler.model.actions import ClaimRef
+from scheduler.model.dra.claim_plan import ClaimPlan
 from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis, Reason
@@ -16,16 +18,17 @@ from scheduler.model.volumes.volume_plan import VolumePlan
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Bind ``pod`` to ``node_name``.
 
-    ``devices`` are its devices there, and ``volumes`` the plan for its unbound claims. ``index`` is
-    its map index, if mapped. ``cuda_visible_devices`` is the value for the environment (None: no
-    value), and ``shares`` the value per position of a requesting container if they differ.
-    ``notes`` are messages for the pod's author.
+    ``devices`` are its devices there, ``volumes`` the plan for its unbound claims, and ``claims``
+    that for its ResourceClaims. ``index`` is its map index, if mapped. ``cuda_visible_devices`` is
+    the value for the environment (None: no value), and ``shares`` the value per position of a
+    requesting container if they differ. ``notes`` are messages for the pod's author.
     """
 
     pod: Pod
     node_name: str
     devices: Devices = Devices()
     volumes: VolumePlan | None = None
+    claims: ClaimPlan | None = None
     index: int | None = None
     cuda_visible_devices: str | None = None
     shares: tuple[str, ...] = ()
@@ -54,8 +57,19 @@ class BindVolumes(msgspec.Struct, frozen=True):
         return f"PersistentVolumeClaims to be bound: {self.plan}"
 
 
+class AllocateClaims(msgspec.Struct, frozen=True):
+    """The allocation of ResourceClaims has to be written, and their drivers may prepare devices."""
+
+    plan: ClaimPlan
+
+    name: ClassVar[str] = "claims"
+
+    def __str__(self) -> str:
+        return f"ResourceClaims to be allocated: {self.plan}"
+
+
 #: What a plugin's PreBind waits for; ``controllers/table`` has the controller of each.
-PreBindStep = CreateInstances | BindVolumes
+PreBindStep = CreateInstances | BindVolumes | AllocateClaims
 
 
 class PendingPlacement(Placement, frozen=True, kw_only=True):
@@ -79,8 +93,10 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
 
     ``node_name`` is the only possible node if a map names one. ``candidates`` are nodes where the
     end of pods can help although the pod was rejected as a whole. ``nominated_node`` is the node
-    on which the pod waits for the end of others. ``unhelpful`` has the reasons per node why
-    preemption does not help there, if it was tried.
+    on which the pod waits for the end of others, ``claims`` what its claims are to get there, as
+    far as it is known. ``deallocates`` is a ResourceClaim of the pod
+    whose allocation is given up. ``unhelpful`` has the reasons per node why preemption does not
+    help there, if it was tried.
     """
 
     pod: Pod
@@ -88,6 +104,8 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str = ""
     candidates: tuple[str, ...] = ()
     nominated_node: str = ""
+    claims: ClaimPlan | None = None
+    deallocates: ClaimRef | None = None
     unhelpful: Mapping[str, tuple[Reason, ...]] = {}
 
 

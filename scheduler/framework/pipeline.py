@@ -26,6 +26,7 @@ from scheduler.framework.plugin import (
     Plugin,
     PostFilter,
     PostFilterContext,
+    PostFilterHint,
     PreBind,
     PreFilter,
     QueueingHint,
@@ -39,6 +40,7 @@ from scheduler.framework.plugin import (
 from scheduler.framework.pod_reads import IN_EQUIVALENCE_CLASS, PodRead
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
+from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state.node_info import NodeInfo
@@ -158,6 +160,10 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
                 return answer
         return context.rejection
 
+    def post_filter_hint(self, view: View, pod: Pod, node_name: str) -> bool:
+        """Whether PostFilter may help the pod after a change of a node that does not take it."""
+        return any(hint(view, pod, node_name, self) for hint in self._post_filter_hints)
+
     def soft_penalty(self, pod: Pod, node: Node) -> int:
         """The penalty of a node for the pod's soft preferences; negative for matching ones."""
         total = 0
@@ -181,12 +187,22 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         """The weighted sums of kube-scheduler's scores of all feasible nodes: of those for the
         pod's own preferences, and of the others; more is better.
         """
-        preferences, others = [0] * len(nodes), [0] * len(nodes)
-        for one in self._normalized_scores:
-            totals = preferences if one.is_preference else others
-            for place, score in enumerate(one.score(view, pod, nodes, self)):
-                totals[place] += one.weight * score
-        return list(zip(preferences, others, strict=True))
+        return self.sums(view, pod, nodes, self._normalized_scores)
+
+    def sums(
+        self, view: View, pod: Pod, nodes: Sequence[NodeInfo], scores: Sequence[NormalizedScore]
+    ) -> list[tuple[int, int]]:
+        """The same sums of some of the scores."""
+        sums = [[0] * len(nodes), [0] * len(nodes)]
+        for one in scores:
+            found = one.score(view, pod, nodes, self)
+            if any(found):
+                place = 0 if one.is_preference else 1
+                sums[place] = [
+                    total + one.weight * score
+                    for total, score in zip(sums[place], found, strict=True)
+                ]
+        return list(zip(*sums, strict=True))
 
     def tie_score(self, view: View, pod: Pod) -> TieScore | None:
         """What decides between nodes that are equal otherwise; None if nothing does."""
@@ -231,7 +247,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         preferences, others = totals
         keys = tuple([key(pod, node_info, self) for key in self._node_keys])
         if self.is_balanced(pod):
-            keys = ((node_info.free_devices, -others), *keys)
+            keys = ((node_info.device_rank, -others), *keys)
         tie = 0 if tie_score is None else -tie_score(node_info)
         return (-preferences, keys, tie, node_info.node.name)
 
@@ -300,6 +316,11 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return tuple(one.post_filter for one in self.plugins if one.post_filter is not None)
 
     @cached_property
+    def _post_filter_hints(self) -> tuple[PostFilterHint, ...]:
+        hints = (one.post_filter_hint for one in self.plugins)
+        return tuple(hint for hint in hints if hint is not None)
+
+    @cached_property
     def _soft_penalties(self) -> tuple[SoftPenalty, ...]:
         return tuple(one.soft_penalty for one in self.plugins if one.soft_penalty is not None)
 
@@ -339,6 +360,15 @@ def first_bound_rejection(node_info: NodeInfo, bound: Bound) -> Reasons:
     """The same for the filters that PreFilter bound to what is not on the node."""
     for one in bound:
         reasons = one.check(node_info)
+        if reasons:
+            return reasons
+    return FITS
+
+
+def first_entry_rejection(node_info: NodeInfo, entry: MapEntry, bound: Bound) -> Reasons:
+    """What these filters say of the devices that an entry of a map names."""
+    for one in bound:
+        reasons = one.at_entry(node_info, entry) if one.at_entry is not None else FITS
         if reasons:
             return reasons
     return FITS

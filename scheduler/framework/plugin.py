@@ -14,7 +14,8 @@ PreBind    ``pre_bind``: objects that the Binding waits for; may still reject th
 
 The requeue hints are in the reason codes (``ReasonCode.lifted_by``): a rejected pod is retried
 after an event that lifts one of its reasons. Before that ``decide/requeue_check`` runs the filters
-at the node of the event, or the ``queueing_hint`` of the plugin that names the pod's nodes.
+at the node of the event, or the ``queueing_hint`` of the plugin that names the pod's nodes, and
+asks ``post_filter_hint`` where the node does not take the pod.
 """
 
 from __future__ import annotations
@@ -62,6 +63,15 @@ class NodeFilter(msgspec.Struct, frozen=True):
 Filter = ClassFilter | NodeFilter
 
 
+class TrialKey(msgspec.Struct, frozen=True):
+    """What trials on a node depend on beside the node: ``of_pod`` is the same for equal pods, and
+    ``at_node`` says in which state of other objects an answer holds.
+    """
+
+    of_pod: Hashable
+    at_node: object = None
+
+
 class BoundFilter(msgspec.Struct, frozen=True):
     """PreFilter's answer of a plugin whose filter also reads what is not on the node: pods in the
     node's topology domains, or other objects.
@@ -70,12 +80,17 @@ class BoundFilter(msgspec.Struct, frozen=True):
     about nodes that pass every other filter. ``only`` are the names of the nodes that can pass,
     where the plugin knows them and they are few. An equal ``generation`` means equal answers to
     pods of one equivalence class with equal terms, as long as no node changed; None promises
-    nothing.
+    nothing. ``at_entry`` is asked about the devices that an entry of gpu-scheduling-map names on a
+    node, once it is known that the node has them. ``work`` counts the steps of its searches.
+    ``trial_key`` is about trials on a node, None if they read too much to say so.
     """
 
     check: Callable[[NodeInfo], Reasons]
     only: frozenset[str] | None = None
     generation: int | None = None
+    at_entry: Callable[[NodeInfo, MapEntry], Reasons] | None = None
+    work: Budget | None = None
+    trial_key: Callable[[NodeInfo], TrialKey | None] | None = None
 
 
 Bound = tuple[BoundFilter, ...]
@@ -107,8 +122,13 @@ class RefusedNode(msgspec.Struct, frozen=True):
 
 
 Choice = ChosenNode | RefusedNode | Refuse
-#: All filters at one node; None if the budget of the decision is spent.
-CheckNode = Callable[[NodeInfo], Reasons | None]
+
+
+class CheckNode(Protocol):
+    """Asks the filters about one node."""
+
+    def __call__(self, node_info: NodeInfo, entry: MapEntry | None = None, /) -> Reasons | None:
+        """All filters, or those about the devices of an entry; None if the budget is spent."""
 
 
 class NamedNodes(Protocol):
@@ -184,7 +204,7 @@ class Trial(Protocol):
 class PostFilterContext(msgspec.Struct, frozen=True):
     """A rejection, and what may be tried out. ``nominated_node`` is the node that the pod waits
     for. ``work`` is PostFilter's own budget, of which ``trial`` spends. Trials with equal keys of
-    ``trial_key`` give equal answers until the node changes; None: the answers depend on more.
+    ``trial_key`` have equal victims until the node changes; None: they depend on more.
     """
 
     view: View
@@ -192,12 +212,14 @@ class PostFilterContext(msgspec.Struct, frozen=True):
     rejection: Rejection
     nominated_node: str
     trial: Callable[[str], Trial]
-    trial_key: Callable[[str], Hashable | None]
+    trial_key: Callable[[str], TrialKey | None]
     work: Budget
 
 
 #: The rejection with what PostFilter has to say, or the pods to preempt; None: nothing to say.
 PostFilter = Callable[[PostFilterContext], Rejection | None]
+#: Whether PostFilter may help a pod after a change of the named node, which does not take the pod.
+PostFilterHint = Callable[[View, Pod, str, Settings], bool]
 
 
 class Plugin(msgspec.Struct, frozen=True, kw_only=True):
@@ -227,6 +249,7 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     node_key: NodeKey | None = None
     tie_break: TieBreak | None = None
     post_filter: PostFilter | None = None
+    post_filter_hint: PostFilterHint | None = None
     reserve: Reserve | None = None
     pre_bind: PreBind | None = None
 

@@ -60,7 +60,21 @@ PREEMPTION: Final = PodRead("priority and preemptionPolicy", lambda _: None)
 #: volumes, and what those say is not remembered.
 VOLUMES: Final = PodRead("claims and disks", lambda _: None)
 
+#: Compared where pods wait together, like VOLUMES.
+RESOURCE_CLAIMS: Final = PodRead("resource claims", lambda _: None)
+
 #: What ``Pod.kind`` holds already; MAP is in no kind, because a mapped pod is a class of its own.
 IN_EQUIVALENCE_CLASS: Final = frozenset(
-    (TERMS, PREEMPTION, VOLUMES, REQUESTS, CONSTRAINTS, HOST_PORTS, READABLE, DEVICES_READ, MAP)
+    (
+        TERMS,
+        PREEMPTION,
+        VOLUMES,
+        RESOURCE_CLAIMS,
+        REQUESTS,
+        CONSTRAINTS,
+        HOST_PORTS,
+        READABLE,
+        DEVICES_READ,
+        MAP,
+    )
 )

@@ -20,7 +20,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pods without GPUs. With ``compare_numbers`` the toleration operators Lt and Gt are supported.
     ``decision_steps_max`` is the step limit of one decision or admission (``framework/budget``).
     ``preemption`` selects the pods that may be preempted: none, the scheduler's own, or those of
-    every scheduler.
+    every scheduler. With ``restores`` a pod with a smaller tier is replaced when the tier that it
+    requested is free.
     """
 
     scheduler_name: str = "gpu-scheduler"
@@ -33,6 +34,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     compare_numbers: bool = False
     default_spread: bool = False
     decision_steps_max: int = DECISION_STEPS_MAX
+    restores: bool = True
     preemption: Literal["off", "own", "all"] = "off"
 
     @property

@@ -4,13 +4,14 @@ top.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
 
 from scheduler.model.node import Namespace
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.nodes import Nodes
 from scheduler.state.cache.preemptions import Preemptions
+from scheduler.state.dra.store import DraStore
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.node_info import NodeInfo
@@ -44,6 +45,14 @@ class View(Protocol):
         """
 
     @property
+    def pods(self) -> Mapping[str, Pod]:
+        """All living pods by uid, as the API server has them."""
+
+    @property
+    def assumed(self) -> Collection[str]:
+        """The uids of pods that are on their way to a node."""
+
+    @property
     def preemptions(self) -> Preemptions:
         """Disruption budgets, and what preemptors did."""
 
@@ -54,6 +63,10 @@ class View(Protocol):
     @property
     def volumes(self) -> VolumeStore:
         """Claims, volumes and what CSI drivers say of nodes."""
+
+    @property
+    def dra(self) -> DraStore:
+        """ResourceClaims, classes and devices, and what allocations use of them."""
 
     def at(self, name: str) -> NodeInfo | None:
         """The NodeInfo of one existing node."""

@@ -10,6 +10,8 @@ import msgspec
 
 from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.crd.migration_actions import MigrationAction
+from scheduler.model.dra.allocation import Allocation
+from scheduler.model.dra.extended_resources import ExtendedRequests
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Owner, Pod
 from scheduler.model.reasons.condition_reason import ConditionReason
@@ -171,6 +173,92 @@ class WriteVolumes(msgspec.Struct, frozen=True):
     changes: tuple[GiveVolume | SelectNode, ...]
 
 
+class ReserveClaim(msgspec.Struct, frozen=True):
+    """Reserve a ResourceClaim for a pod, and allocate it first if it is not ``is_allocated``.
+
+    ``allocation`` is what is written, or what the claim must still have. ``version`` is the claim's
+    when it was decided.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    allocation: Allocation
+    is_allocated: bool = False
+    finalizers: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+class CreateClaim(msgspec.Struct, frozen=True):
+    """Create the claim for the extended resources of a pod, allocated and reserved for it, and name
+    it in the pod's status.
+    """
+
+    namespace: str
+    name: str
+    asked: ExtendedRequests
+    allocation: Allocation
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+class ReserveClaims(msgspec.Struct, frozen=True):
+    """Write what a pod needs of its claims; the answer has the same uid and ``attempt``."""
+
+    uid: str
+    pod_name: str
+    attempt: int
+    claims: tuple[ReserveClaim, ...]
+    extended: CreateClaim | None = None
+
+
+class ClaimRef(msgspec.Struct, frozen=True):
+    """A ResourceClaim by name and uid."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+class CreatedClaim(msgspec.Struct, frozen=True):
+    """The claim for the extended resources of a pod; it may not exist."""
+
+    namespace: str
+    name: str
+    pod_name: str
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+class ReleaseClaims(msgspec.Struct, frozen=True):
+    """Take back the reservations of a pod (``uid``) that is not bound.
+
+    A claim that nothing else has reserved is also deallocated if ``deallocate``. ``created`` is
+    deleted.
+    """
+
+    uid: str
+    claims: tuple[ClaimRef, ...]
+    deallocate: bool = False
+    created: CreatedClaim | None = None
+
+
 class CompleteStep(msgspec.Struct, frozen=True):
     """A step before the Binding of an assumed pod is complete; after the last one it is sent."""
 
@@ -203,6 +291,8 @@ Action = (
     | RequestPartitions
     | SetMigConfig
     | WriteVolumes
+    | ReserveClaims
+    | ReleaseClaims
     | CompleteStep
     | DropPlacement
     | MigrationAction

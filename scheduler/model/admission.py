@@ -21,8 +21,8 @@ from scheduler.model.mig.tier_nodes import ANYWHERE, TierNodes
 
 #: The path of a query; it changes when the meaning of a field changes.
 PATH = "/place/v1"
-#: The version of these messages: 2 added ``version`` and ``mayMap``.
-VERSION: Final = 2
+#: The version of these messages: 2 added ``version`` and ``mayMap``, 3 ``dra`` and ``mapRequest``.
+VERSION: Final = 3
 #: The version of a message without the field.
 UNSTATED: Final = 1
 #: The path of the webhook's heartbeat, every ``ALIVE_S`` seconds (GET, no body).
@@ -63,10 +63,15 @@ class ResourceRewrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeAssignment(msgspec.Struct, frozen=True):
-    """The node for a node name in the pod's map: its real name and whether it is index-assigned."""
+    """The node for a node name in the pod's map: its real name and whether it is index-assigned.
+
+    ``dra``: its GPUs are DRA devices, which containers number from 0, as where the kind is
+    ``counted``.
+    """
 
     node: str | None = None
     kind: Numbering = "unknown"
+    dra: bool = False
 
 
 class AdmissionDecision(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -77,7 +82,8 @@ class AdmissionDecision(msgspec.Struct, frozen=True, rename="camel", kw_only=Tru
     those of the first. ``annotate`` is false if the reservation is matched by other means. ``move``
     is the migration that the pod belongs to (``model/crd/migration``). ``where`` are the nodes on
     which the tier was granted, and to which the pod is therefore restricted. ``may_map`` says
-    whether the pod's namespace may use maps.
+    whether the pod's namespace may use maps. ``map_request`` is the number of GPUs that the pod is
+    to request, because its map names DRA devices; 0: no request is added.
     """
 
     rewrites: tuple[ResourceRewrite, ...] = ()
@@ -90,6 +96,7 @@ class AdmissionDecision(msgspec.Struct, frozen=True, rename="camel", kw_only=Tru
     move: str | None = None
     where: TierNodes = ANYWHERE
     may_map: bool = True
+    map_request: int = 0
     version: int = UNSTATED
 
 

@@ -7,7 +7,7 @@ the leader answers the other replicas' queries.
 from __future__ import annotations
 
 import enum
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -23,6 +23,20 @@ class LeaderTerm(Protocol):
 
     def leads(self) -> bool:
         """Whether this process may decide and send now."""
+
+
+class DecisionTerm:
+    """The term in which something is decided, which is the current one: what is sent later belongs
+    to it. Another leader may have decided otherwise before this process leads again.
+    """
+
+    def __init__(self, term: LeaderTerm) -> None:
+        self._term = term
+        self.epoch: Final = term.epoch
+
+    def lasts(self) -> bool:
+        """Whether what was decided in this term may be sent now."""
+        return self._term.leads() and self._term.epoch == self.epoch
 
 
 class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):

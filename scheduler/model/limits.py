@@ -48,6 +48,17 @@ DECISION_STEPS_MAX: Final = 200_000
 RESERVED_PER_NAMESPACE_MAX: Final = 64
 RESERVED_MAX: Final = 256
 USER_PRIORITY_MAX: Final = 1_000_000_000
+# --- ResourceClaims and devices ------------------------------------------------------------
+POD_CLAIMS_MAX: Final = 128
+CLAIM_ITEMS_MAX: Final = 128
+POD_CLAIM_DEVICES_MAX: Final = 128
+CLAIM_CONSUMERS_MAX: Final = 1_024
+SLICE_DEVICES_MAX: Final = 512
+SLICE_COUNTER_SETS_MAX: Final = 64
+NODE_DEVICES_MAX: Final = 4_096
+POOL_DEVICES_MAX: Final = 16_384
+DEVICE_ITEMS_MAX: Final = 128
+DEVICE_CONFIG_LENGTH_MAX: Final = 65_536
 # --- nodes -------------------------------------------------------------------------------
 NODE_GPUS_MAX: Final = 256
 NODE_IMAGES_MAX: Final = 256
@@ -64,6 +75,11 @@ RETRY_AFTER_S_MAX: Final = 60
 DECISIONS_MAX: Final = 1_000
 DECISIONS_OF_A_POD_MAX: Final = 20
 SNAPSHOT_WAIT_S_MAX: Final = 3_600
+# --- selectors of devices ----------------------------------------------------------------
+SELECTOR_LENGTH_MAX: Final = 10_240
+SELECTORS_MAX: Final = 1_024
+SELECTOR_RESULTS_MAX: Final = 64
+SELECTOR_FACTS_MAX: Final = 4_096
 # --- files of gpuctl ---------------------------------------------------------------------
 REPLICAS_OF_A_FILE_MAX: Final = 100_000
 DEPTH_OF_A_FILE_MAX: Final = 100
@@ -72,6 +88,8 @@ DIGITS_OF_A_FILE_MAX: Final = 1_000
 _WAITS: Final = "the pod is pending with the code `UNREADABLE`; the message names the resource"
 _MAP_WAITS: Final = "the webhook rejects the pod; else it is pending with the code `MAP_INVALID`"
 _CLOSED: Final = "the node's GPUs are not assigned (`NODE_UNREADABLE`); the node gets an event"
+_NO_CLAIM: Final = "the claim is not allocated; pods that use it are pending and name the problem"
+_NO_POOL: Final = "no device of the slice's pool is allocated"
 _NO_RECORD: Final = "the record is ignored: the pod is not migrated because of it"
 
 TABLE: Final = (
@@ -187,6 +205,58 @@ TABLE: Final = (
         "the highest value of a PriorityClass that users create",
     ),
     Limit(
+        "POD_CLAIMS_MAX", POD_CLAIMS_MAX, "claims",
+        "`spec.resourceClaims` of a pod, `status.resourceClaimStatuses`",
+        "the pod is pending with the code `UNREADABLE`", "a claim for each device",
+    ),
+    Limit(
+        "CLAIM_ITEMS_MAX", CLAIM_ITEMS_MAX, "entries",
+        "each list of a ResourceClaim or DeviceClass: requests, selectors, tolerations,"
+        " constraints, configuration, results; each map of capacities",
+        _NO_CLAIM, "the API server allows 32, and 64 of an allocation's configuration",
+    ),
+    Limit(
+        "POD_CLAIM_DEVICES_MAX", POD_CLAIM_DEVICES_MAX, "devices",
+        "the requests of all unallocated ResourceClaims of a pod, and the devices for them",
+        "the node is rejected with the code `DEVICE_SEARCH_LIMIT`",
+        "a node has tens of devices; one claim can have 32",
+    ),
+    Limit(
+        "CLAIM_CONSUMERS_MAX", CLAIM_CONSUMERS_MAX, "entries",
+        "`status.reservedFor` and `status.devices` of a ResourceClaim",
+        _NO_CLAIM, "the API server allows 256 consumers",
+    ),
+    Limit(
+        "SLICE_DEVICES_MAX", SLICE_DEVICES_MAX, "devices", "a ResourceSlice",
+        _NO_POOL, "the API server allows 128",
+    ),
+    Limit(
+        "SLICE_COUNTER_SETS_MAX", SLICE_COUNTER_SETS_MAX, "counter sets", "a ResourceSlice",
+        _NO_POOL, "the API server allows 8",
+    ),
+    Limit(
+        "NODE_DEVICES_MAX", NODE_DEVICES_MAX, "devices",
+        "the pools of ResourceSlices of one node, in the order of their names",
+        "no device of the pool that exceeds it is allocated on the node",
+        "the largest machine has 16 GPUs, and an IMEX domain 2,048 channels",
+    ),
+    Limit(
+        "POOL_DEVICES_MAX", POOL_DEVICES_MAX, "devices",
+        "a pool of ResourceSlices, with the devices of all its nodes",
+        _NO_POOL, "2,048 machines with 8 GPUs; drivers have one pool for each node",
+    ),
+    Limit(
+        "DEVICE_ITEMS_MAX", DEVICE_ITEMS_MAX, "entries",
+        "each list or map of a device: attributes and their values, capacities, counters, taints,"
+        " conditions; the counters of a counter set",
+        _NO_POOL, "the API server allows 48 values of attributes and 32 of the others",
+    ),
+    Limit(
+        "DEVICE_CONFIG_LENGTH_MAX", DEVICE_CONFIG_LENGTH_MAX, "bytes",
+        "`opaque.parameters` of a ResourceClaim or DeviceClass", _NO_CLAIM,
+        "the API server allows 10 KiB; an allocation repeats them",
+    ),
+    Limit(
         "NODE_GPUS_MAX", NODE_GPUS_MAX, "GPUs",
         "a node whose GPUs have indexes: allocatable `nvidia.com/gpu`, label"
         " `nvidia.com/gpu.count`, annotation `gpu-scheduler.io/unusable-devices`",
@@ -252,6 +322,29 @@ TABLE: Final = (
     Limit(
         "SNAPSHOT_WAIT_S_MAX", SNAPSHOT_WAIT_S_MAX, "s", "`/snapshot?wait=`",
         "400 with a message", "a pod is tried again within five minutes",
+    ),
+    Limit(
+        "SELECTOR_LENGTH_MAX", SELECTOR_LENGTH_MAX, "characters",
+        "a CEL selector of a ResourceClaim or DeviceClass",
+        "the selector is rejected as one that does not compile",
+        "the API server rejects longer ones",
+    ),
+    Limit(
+        "SELECTORS_MAX", SELECTORS_MAX, "selectors", "compiled selectors that are kept",
+        "the selector that was used least recently is compiled again when it is used",
+        "a cluster has some tens of DeviceClasses, and claims from templates repeat selectors",
+    ),
+    Limit(
+        "SELECTOR_RESULTS_MAX", SELECTOR_RESULTS_MAX, "results",
+        "results of selectors that are kept for one device",
+        "all results of the device are computed again when they are needed",
+        "a claim has one or two selectors, and its class as many",
+    ),
+    Limit(
+        "SELECTOR_FACTS_MAX", SELECTOR_FACTS_MAX, "results",
+        "results of a selector that are kept for devices that are equal in what it reads",
+        "all results of the selector are computed again when they are needed",
+        "the GPUs and partitions of a cluster have tens of products and profiles",
     ),
     Limit(
         "REPLICAS_OF_A_FILE_MAX", REPLICAS_OF_A_FILE_MAX, "pods",

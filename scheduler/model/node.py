@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.cached import cached
 from scheduler.model.gpu import allocated_devices, physical_gpus
-from scheduler.model.limits import NODE_GPUS_MAX
+from scheduler.model.limits import MAP_DEVICE_MAX, NODE_GPUS_MAX
 from scheduler.model.mig.gpu_models import gpu_model_of
 from scheduler.model.mig.node_geometry import (
     NodeMigGeometry,
@@ -158,16 +158,21 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return physical_gpus.physical(self.labels, self.offered, len(self.failed_gpus))
 
     @cached
-    def mig_gpus(self) -> frozenset[int] | None:
+    def mig_gpus(self) -> Container[int] | None:
         """Indexes of the GPUs with MIG instances, as far as known; None for all.
 
-        Empty on dynamic MIG nodes, and where the plugin numbers the whole GPUs.
+        Empty on dynamic MIG nodes. Where the plugin numbers its units, the indexes beyond those.
         """
-        if self.dynamic_mig is not None or self.honours_indexes:
+        if self.dynamic_mig is not None:
             return frozenset()
+        all_have_mig = physical_gpus.all_have_mig(self.labels, self.offered)
+        if self.honours_indexes:
+            count = (self.offered.whole or 0) + len(self.failed_gpus)
+            has_mig = all_have_mig or self.offered.slices
+            return range(count, MAP_DEVICE_MAX + 1) if has_mig else frozenset()
         if self.geometry.gpus:
             return frozenset(gpu.index for gpu in self.geometry.gpus if gpu.has_mig)
-        return None if physical_gpus.all_have_mig(self.labels, self.offered) else frozenset()
+        return None if all_have_mig else frozenset()
 
     @cached
     def geometry(self) -> NodeMigGeometry:

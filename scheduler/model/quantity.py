@@ -75,6 +75,16 @@ def milli_value(text: str | int | float) -> int:
     return _reading(_nano(text), _NANO // 1000)
 
 
+@lru_cache(maxsize=_CACHE_SIZE, typed=True)
+def nano_value(text: str | int | float) -> int:
+    """Nano units, the finest of a quantity, rounded away from zero; at most 10**40.
+
+    >>> nano_value("2"), nano_value("0.1"), nano_value("1500u")
+    (2000000000, 100000000, 1500000)
+    """
+    return _nano(text)
+
+
 def format_value(resource: str, amount: int) -> str:
     """An amount as text for messages: cpu in milli, the rest in whole units.
 

@@ -21,6 +21,8 @@ NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 #: Effects that exclude a pod from a node; PreferNoSchedule only adds a penalty.
 HARD_EFFECTS: Final = (NO_SCHEDULE, NO_EXECUTE)
+#: Taints of this prefix come from the node's condition: cordoned, not ready, short of memory.
+CONDITION_TAINTS: Final = "node.kubernetes.io/"
 
 _NODE_NAME_FIELD: Final = "metadata.name"
 _ALNUM: Final = "[A-Za-z0-9]"
@@ -41,6 +43,20 @@ class Taint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     key: str = ""
     value: str = ""
     effect: str = ""
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether it excludes pods without a toleration."""
+        return self.effect in HARD_EFFECTS
+
+    @property
+    def is_of_condition(self) -> bool:
+        """Whether it comes from the node's condition, so that no pod should tolerate it."""
+        return self.key.startswith(CONDITION_TAINTS)
+
+
+#: The taint of a cordoned node.
+CORDON: Final = Taint(key=CONDITION_TAINTS + "unschedulable", effect=NO_SCHEDULE)
 
 
 class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel"):

@@ -38,9 +38,10 @@ EPOCH: Final = PREFIX + "epoch"
 RESERVATION: Final = PREFIX + "reservation"
 MIGRATION: Final = PREFIX + "migration"
 FORMER_MIGRATION: Final = PREFIX + "move"  # only read, as MIGRATION (model/crd/former_version)
-# --- records that the webhook writes (not protected; they only affect migrations) ----------
+# --- records that the webhook writes (not protected; they only affect migrations, or nothing) ---
 TIER_NODES: Final = PREFIX + "tier-nodes"
 MEMORY_GIVEN: Final = PREFIX + "gpu-memory-given"
+MAP_REQUEST: Final = PREFIX + "map-request"
 
 # --- on the Lease -------------------------------------------------------------------------
 LEADER_ADDRESS: Final = PREFIX + "leader-address"
@@ -127,10 +128,20 @@ REGION: Final = "topology.kubernetes.io/region"
 BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 
+# --- ResourceClaims -----------------------------------------------------------------------
+#: On allocated claims: they outlive their last consumer (``resource.k8s.io/v1`` Finalizer).
+CLAIM_FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+#: On claims that a scheduler created for a pod's extended resources; value "true".
+EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
+
+#: NVIDIA's DRA driver, and the attribute of its MIG partitions with their profile (1g.10gb+me).
+DRA_DRIVER: Final = "gpu.nvidia.com"
+PROFILE_ATTRIBUTE: Final = DRA_DRIVER + "/profile"
+
 # --- resources ----------------------------------------------------------------------------
 GPU: Final = VENDOR + "gpu"
 MIG_PREFIX: Final = VENDOR + "mig-"
-#: Resources of a DRA driver, by the name of a DeviceClass (kube-scheduler allocates them).
+#: Before the name of a DeviceClass: the extended resource that every class has (KEP-5004).
 DRA_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 REPLICAS: Final = ".replicas"  # suffix of a resource: the node label with the number of its shares
 CPU: Final = "cpu"
@@ -168,6 +179,18 @@ def is_protected(key: str) -> bool:
 def is_read_by_filters(label: str) -> bool:
     """Whether filters read a node's label for every pod."""
     return label in FILTER_LABELS or (label.startswith(VENDOR) and label.endswith(REPLICAS))
+
+
+def is_extended_resource(resource: str) -> bool:
+    """Whether a device plugin or DRA serves a resource (kube-scheduler: IsDRAExtendedResourceName).
+
+    >>> is_extended_resource("nvidia.com/gpu"), is_extended_resource("cpu")
+    (True, False)
+    >>> is_extended_resource("deviceclass.resource.kubernetes.io/gpu.nvidia.com")
+    True
+    """
+    is_native = "kubernetes.io/" in resource and not resource.startswith(DRA_PREFIX)
+    return "/" in resource and not is_native
 
 
 def is_gpu_device(resource: str) -> bool:

@@ -18,6 +18,7 @@ from scheduler.framework.settings import Settings
 from scheduler.model.reasons.reason_code import ReasonCode
 from scheduler.plugins import (
     gpu_memory,
+    granted_tier,
     image_locality,
     inter_pod_affinity,
     mig_state,
@@ -34,6 +35,7 @@ from scheduler.plugins import (
     webhook_mutation,
 )
 from scheduler.plugins.dynamic_mig import plugin as dynamic_mig
+from scheduler.plugins.dynamic_resources import plugin as dynamic_resources
 from scheduler.plugins.gpu import devices as gpu_devices
 from scheduler.plugins.gpu import gpu_map
 from scheduler.plugins.preemption import plugin as preemption
@@ -60,11 +62,13 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
     node_volume_limits.PLUGIN,
     volume_binding.PLUGIN,
     volume_zone.PLUGIN,
+    dynamic_resources.PLUGIN,
     pod_topology_spread.PLUGIN,
     inter_pod_affinity.PLUGIN,
     node_declared_features.PLUGIN,
     gpu_devices.PLUGIN,
     gpu_map.PLUGIN,
+    granted_tier.PLUGIN,
     node_avoidance.PLUGIN,
     image_locality.PLUGIN,
     preemption.PLUGIN,

@@ -31,7 +31,10 @@ AFFINITY = ReasonCode(
         RequeueCause.POD,
     ),
     stage="NodeAffinity",
-    next_step=("compare spec.nodeSelector and spec.affinity with: kubectl get nodes --show-labels"),
+    next_step=(
+        "compare spec.nodeSelector and spec.affinity with: kubectl get nodes --show-labels; the"
+        " annotation gpu-scheduler.io/tier-nodes lists what the webhook added to them for a tier"
+    ),
     words=(r"node\(s\) didn't match Pod's node affinity/selector",),
 )
 

@@ -27,12 +27,9 @@ from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Reason
 from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
+from scheduler.state.dra.device_counts import DeviceCounts
 from scheduler.state.node_info import NodeInfo
 
-NO_PLUGIN = (
-    " from a device plugin (a DRA driver may serve the node's GPUs; gpu-scheduler does not allocate"
-    " DRA devices yet)"
-)
 TOO_MANY_PODS = ReasonCode(
     name="TOO_MANY_PODS",
     meaning="the node runs its maximum number of pods",
@@ -55,11 +52,24 @@ INSUFFICIENT = ReasonCode(
     stage="NodeResourcesFit",
     next_step=(
         "request less, or delete pods that use it; for an nvidia.com/mig profile a"
-        " fallback ladder (gpu-scheduler.io/mig-fallback) also helps; gpu-scheduler does"
-        " not allocate GPUs of DRA drivers yet"
+        " fallback ladder (gpu-scheduler.io/mig-fallback) also helps"
     ),
     words=(r"Insufficient \S",),
     is_about_resource=True,
+)
+NO_DEVICE_CLASS = ReasonCode(
+    name="NO_DEVICE_CLASS",
+    meaning="the MIG partitions of the node are DRA devices, and no DeviceClass offers the profile",
+    lifted_by=(
+        RequeueCause.RESOURCE_DEVICES,
+        RequeueCause.NODE,
+    ),
+    stage="NodeResourcesFit",
+    next_step=(
+        "add the profile to dra.migClasses of the chart gpu-scheduler, or create a DeviceClass"
+        " with this extendedResourceName"
+    ),
+    words=(r"no DeviceClass has the extendedResourceName ",),
 )
 
 #: The resources that kube-scheduler scores.
@@ -79,32 +89,42 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
     for resource, need in pod.requests.items():
         have = left.get(resource, 0)
         if need > have and need > 0:
-            is_plain = not node_info.is_dynamic
-            most = node.allocatable.get(resource, 0) if is_plain else node.most(resource)
-            source = NO_PLUGIN if _is_dra(node_info, resource) else ""
-            reasons += _insufficient(resource, need, have, most, source)
+            if node_info.dra is None:
+                reasons += _insufficient(resource, need, have, node.most(resource))
+            else:
+                reasons += _by_dra(node_info, node_info.dra, resource, need)
     return reasons
 
 
-def _is_dra(node_info: NodeInfo, resource: str) -> bool:
-    """Whether the node has GPUs without a device plugin: a DRA driver may serve them.
+def _by_dra(node_info: NodeInfo, dra: DeviceCounts, resource: str, need: int) -> Reasons:
+    """The reason on a node with devices of DRA drivers.
 
-    kube-scheduler then allocates them also to a pod that requests ``nvidia.com/gpu``, by the
-    ``extendedResourceName`` of a DeviceClass (KEP-5004).
+    Only the allocator knows the devices behind the implicit name of a class.
     """
-    node = node_info.node
-    assert node is not None
-    if node.advertises_gpus or not well_known.is_gpu_device(resource):
-        return False
-    return node_info.claims > 0 or node.has_plugin
+    if resource not in dra.free and node_info.is_served_by_dra(resource):
+        return FITS
+    if resource in dra.profiles and resource not in dra.classes and not node_info.most(resource):
+        return _no_device_class(resource)
+    return _insufficient(resource, need, node_info.free(resource), node_info.most(resource))
+
+
+@lru_cache(maxsize=1024)
+def _no_device_class(resource: str) -> Reasons:
+    reason = Reason(
+        code=NO_DEVICE_CLASS,
+        text=f"no DeviceClass has the extendedResourceName {resource} and the node has MIG"
+        " partitions of this profile as DRA devices (dra.migClasses of the chart)",
+        resolvable=False,
+    )
+    return (reason,)
 
 
 @lru_cache(maxsize=16384)
-def _insufficient(resource: str, need: int, have: int, most: int, source: str) -> Reasons:
+def _insufficient(resource: str, need: int, have: int, most: int) -> Reasons:
     """Most rejecting nodes give the same reason, so it is cached."""
     reason = Reason(
         code=INSUFFICIENT,
-        text=f"Insufficient {resource}{source}",
+        text=f"Insufficient {resource}",
         resource=resource,
         need=need,
         have=have,
@@ -125,7 +145,7 @@ def leftover(pod: Pod, node_info: NodeInfo) -> tuple[int, int, int]:
         # With dynamic MIG the number of instances is not fixed: the leftover is counted in memory
         # slices.
         return (node_info.gpus.free_slices, 0, cpu)
-    for resource in node.devices:
+    for resource in node_info.devices:
         if resource in requested:
             wanted += free.get(resource, 0) - requested[resource]
         else:
@@ -136,6 +156,8 @@ def leftover(pod: Pod, node_info: NodeInfo) -> tuple[int, int, int]:
 def best_fit(pod: Pod, node_info: NodeInfo, settings: Settings) -> tuple[int, int, int]:
     """The leftovers as a sort key; the spreading policy prefers large leftovers."""
     devices, others, cpu = leftover(pod, node_info)
+    if not pod.gpu_requests:
+        others = node_info.device_rank
     if not settings.spreads:
         return (devices, others, cpu)
     # A pod without a device request avoids devices under both policies.
@@ -202,6 +224,7 @@ PLUGIN: Final = Plugin(
     codes=(
         TOO_MANY_PODS,
         INSUFFICIENT,
+        NO_DEVICE_CLASS,
     ),
     filters=(NodeFilter(check),),
     node_key=best_fit,

@@ -11,10 +11,9 @@ from scheduler.framework.plugin import FITS, ClassFilter, Plugin, Reasons
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Reason
 from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
-from scheduler.model.selector import Taint, tolerates
+from scheduler.model.selector import CORDON, tolerates
 from scheduler.state.node_info import NodeInfo
 
-CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 NODE_UNSCHEDULABLE = ReasonCode(
     name="NODE_UNSCHEDULABLE",
     meaning="the node is cordoned",

@@ -11,7 +11,6 @@ from scheduler.framework import pod_reads
 from scheduler.framework.plugin import Plugin, Refuse
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
-from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.condition_reason import ConditionReason
 from scheduler.model.reasons.reason import Reason
@@ -48,12 +47,6 @@ def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
         return _refuse(
             UNSUPPORTED, f"unsupported: {fields} (gpu-scheduler does not implement this yet)"
         )
-    for name in pod.requests:
-        if name.startswith(well_known.DRA_PREFIX):
-            return _refuse(
-                UNSUPPORTED,
-                f"unsupported: {name[:100]} (gpu-scheduler does not allocate DRA devices yet)",
-            )
     return None
 
 
@@ -63,7 +56,7 @@ def _refuse(code: ReasonCode, text: str) -> Refuse:
 
 PLUGIN: Final = Plugin(
     name="PodSupported",
-    reads=(pod_reads.READABLE, pod_reads.REQUESTS),
+    reads=(pod_reads.READABLE,),
     codes=(UNREADABLE, UNSUPPORTED),
     pre_filter=pre_filter,
 )

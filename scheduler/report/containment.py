@@ -46,7 +46,8 @@ class Containment:
             self._logged[number] = None
         self._metrics.count_internal_error(part)
         log.error(
-            f"internal error {number}",
+            "internal error",
+            id=number,
             part=part,
             about=about,
             problem=f"{type(problem).__name__}: {str(problem)[:300]}",

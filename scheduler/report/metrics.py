@@ -88,6 +88,11 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Placements that waited for claims, by result: bound, refused, undone, gone or timeout.",
         ("result",),
     ),
+    "gpu_scheduler_claim_allocations": (
+        "Placements that waited for ResourceClaims, by result: reserved, refused, failed, gone,"
+        " collision or timeout.",
+        ("result",),
+    ),
     "gpu_scheduler_forwarded_admission_queries": (
         "Admission queries forwarded to the leader, by result: answered, unanswered or no_leader.",
         ("result",),
@@ -104,6 +109,10 @@ GAUGES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "gpu_scheduler_over_committed_devices": (
         "GPUs and MIG instances assigned beyond allocatable, or assigned twice; expected: 0.",
+        (),
+    ),
+    "gpu_scheduler_colliding_claims": (
+        "ResourceClaims with devices that another claim had before; expected: 0.",
         (),
     ),
     "gpu_scheduler_leader_election_master_status": (
@@ -155,10 +164,12 @@ class Metrics:
         self.mig_partitions = self._counter("gpu_scheduler_mig_partitions")
         self.victims = self._counter("gpu_scheduler_preemption_victims")
         self.volume_bindings = self._counter("gpu_scheduler_volume_bindings")
+        self.claim_allocations = self._counter("gpu_scheduler_claim_allocations")
         self.forwarded = self._counter("gpu_scheduler_forwarded_admission_queries")
         self.pending = self._gauge("gpu_scheduler_pending_pods")
         self.cache_size = self._gauge("gpu_scheduler_cache_size")
         self.over_committed = self._gauge("gpu_scheduler_over_committed_devices")
+        self.colliding_claims = self._gauge("gpu_scheduler_colliding_claims")
         self.leader = self._gauge("gpu_scheduler_leader_election_master_status")
         self.rejected_by_nodes = self._counter("gpu_scheduler_pods_rejected_by_nodes")
         self.avoided = self._gauge("gpu_scheduler_avoided_nodes")

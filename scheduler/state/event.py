@@ -24,6 +24,12 @@ from scheduler.state.breakers.rejection_events import DeletedPodEvent as Deleted
 from scheduler.state.breakers.rejection_events import PastRejection as PastRejection
 from scheduler.state.breakers.rejection_events import PastRejectionsRead as PastRejectionsRead
 from scheduler.state.breakers.rejection_events import PodRejected as PodRejected
+from scheduler.state.dra.events import ClaimsReleased as ClaimsReleased
+from scheduler.state.dra.events import ClaimsReserved as ClaimsReserved
+from scheduler.state.dra.events import DraDeleted as DraDeleted
+from scheduler.state.dra.events import DraEvent as DraEvent
+from scheduler.state.dra.events import DraReplaced as DraReplaced
+from scheduler.state.dra.events import DraUpdated as DraUpdated
 
 
 class PodUpdated(msgspec.Struct, frozen=True):
@@ -321,6 +327,9 @@ Event = (
     | PartitionEvent
     | StorageEvent
     | VolumesWritten
+    | DraEvent
+    | ClaimsReserved
+    | ClaimsReleased
 )
 
 #: The types of all events.

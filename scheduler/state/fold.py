@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from scheduler.model.crd.mig_partition import NodePartitions
+from scheduler.model.dra.claim import ResourceClaim
+from scheduler.model.dra.objects import DraObject
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.dra.store import DraStore
 from scheduler.state.queue.equivalence_group import Concerns, ConditionAtNode
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.volumes.store import VolumeStore
@@ -91,25 +95,27 @@ def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
         return _fold_budgets(cluster, event)
     if isinstance(event, ev.StorageEvent):
         return _fold_storage(cluster.volumes, event)
+    if isinstance(event, ev.DraEvent | ev.ClaimsReserved | ev.ClaimsReleased):
+        return [*_fold_dra(cluster.dra, event), *cluster.update_devices()]
     match event:
         case ev.QuotaUpdated(quota):
             cluster.quotas.upsert(quota)
-            return []
         case ev.QuotasReplaced(quotas):
             cluster.quotas.replace(quotas)
-            return []
-    # Not part of the cluster state: breakers, migrations and other controllers handle these.
-    if isinstance(
-        event,
-        ev.PodRejected
-        | ev.PastRejectionsRead
-        | ev.MigrationEvent
-        | ev.PodRecreated
-        | ev.PreemptionEnded
-        | ev.VolumesWritten,
-    ):
-        return []
-    raise AssertionError(f"no handler for {event!r}")
+        case _:
+            assert isinstance(event, _HANDLED_BY_CONTROLLERS), f"no handler for {event!r}"
+    return []
+
+
+#: Not part of the cluster state: breakers, migrations and other controllers handle these.
+_HANDLED_BY_CONTROLLERS: Final = (
+    ev.PodRejected
+    | ev.PastRejectionsRead
+    | ev.MigrationEvent
+    | ev.PodRecreated
+    | ev.PreemptionEnded
+    | ev.VolumesWritten
+)
 
 
 def _fold_budgets(cluster: Cluster, event: ev.BudgetEvent) -> list[ev.Change]:
@@ -132,6 +138,39 @@ def _fold_storage(volumes: VolumeStore, event: ev.StorageEvent) -> list[ev.Chang
             return volumes.delete(kind, key)
         case ev.StorageReplaced(kind, items):
             return volumes.replace(kind, items)
+
+
+def _fold_dra(
+    store: DraStore, event: ev.DraEvent | ev.ClaimsReserved | ev.ClaimsReleased
+) -> list[ev.Change]:
+    match event:
+        case ev.DraUpdated(item):
+            _show(store, item)
+            return store.upsert(item)
+        case ev.DraDeleted(kind, key):
+            return store.delete(kind, key)
+        case ev.DraReplaced(kind, items):
+            for item in items:
+                _show(store, item)
+            return store.replace(kind, items)
+        case ev.ClaimsReserved(claims=claims) | ev.ClaimsReleased(claims=claims):
+            # The next decision must see them, and the watch may show them later; or it has shown
+            # already that they are gone.
+            known = (one for one in claims if _is_known(store, one))
+            changes = [change for one in known for change in store.upsert(one)]
+            is_answer = isinstance(event, ev.ClaimsReserved)
+            ended = store.end_write(event.uid) if is_answer else store.end_release(event.uid)
+            return [*changes, *ended]
+
+
+def _show(store: DraStore, item: DraObject) -> None:
+    if isinstance(item, ResourceClaim):
+        store.versions.show(item)
+
+
+def _is_known(store: DraStore, claim: ResourceClaim) -> bool:
+    seen = store.claim(claim.key)
+    return seen is not None and seen.uid == claim.uid
 
 
 def _fold_partitions(cluster: Cluster, event: ev.PartitionEvent) -> list[ev.Change]:

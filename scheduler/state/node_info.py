@@ -8,102 +8,30 @@ have indexes, its devices::
     dynamic MIG node        MIG instances are created on request: see ``state/mig/dynamic_gpus``
     kubelet-assigned node   the kubelet chooses; pods hold a count of the plugin's resource
                             without indexes, and pods mapped without a request cannot share it
+    node with DRA devices   a pod holds the devices of its claims (``state/dra``), and nothing else
 
 Unknown data never makes a device free.
-
-The allocation of a pod is read from the annotations of its Binding. A map counts if our Binding
-wrote the devices, or if the pod's namespace may use maps. Any author can set a node and a map on a
-pod, or a map on a running pod; this alone allocates no device.
-
-Must never: use an index or a place on a pod of another scheduler; any user could write those.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from scheduler.model import resources, well_known
 from scheduler.model.crd.mig_partition import MigInstance
-from scheduler.model.gpu.device import Devices, MigPlacement, parse_devices
+from scheduler.model.dra.gpu_indexes import GpuIndexes
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import HostPort, Pod
+from scheduler.state.dra.device_counts import DeviceCounts
 from scheduler.state.mig import dynamic_gpus
-
-
-class PodAllocation(msgspec.Struct, frozen=True, gc=False):
-    """A pod's devices on its node.
-
-    ``numbers`` are GPU indexes; ``unknown`` is the number of GPUs with unknown indexes;
-    ``is_mapped`` and ``sharing`` say which pods may share a device with it. ``has_request`` says
-    whether the plugin's resource counts the GPUs already. ``mig_placements`` are the places of MIG
-    instances that the scheduler chose.
-    """
-
-    numbers: tuple[int, ...] = ()
-    unknown: int = 0
-    is_mapped: bool = False
-    has_request: bool = False
-    sharing: str = ""
-    mig_placements: tuple[MigPlacement, ...] = ()
-
-
-def allocation_of(
-    pod: Pod, devices: Devices | None, scheduler_name: str, *, may_map: bool
-) -> PodAllocation:
-    """The allocation of a placed pod; ``devices`` is the own choice while the pod is only assumed.
-
-    ``may_map`` says whether the pod's namespace may use maps now; annotations of our Binding count
-    whatever the namespace says later. Indexes count only on pods of this scheduler: any user could
-    write the annotation on another pod. Unreadable means unknown, never free.
-    """
-    if pod.unread.requests:  # any GPU may be held by the pod
-        return PodAllocation(unknown=1, has_request=True, sharing=pod.sharing)
-    requested = pod.requests.get(well_known.GPU, 0)
-    is_ours = pod.scheduler_name == scheduler_name
-    text = pod.annotations.get(well_known.DEVICES) if is_ours else None
-    is_given = may_map or devices is not None or text is not None
-    is_mapped = is_ours and is_given and pod.map_text is not None
-    if devices is None and text is not None:
-        devices = _credible(pod, parse_devices(text))
-    mig_placements = devices.mig_placements if devices is not None else ()
-    # Indexes that do not match the request are ignored: the plugin assigned something else.
-    if devices is not None and (not requested or len(devices.numbers) == requested):
-        return PodAllocation(
-            devices.numbers, 0, is_mapped, requested > 0, pod.sharing, mig_placements
-        )
-    is_past_plugin = (is_mapped or text is not None) and not pod.gpu_requests
-    unknown = requested or int(is_past_plugin)
-    return PodAllocation((), unknown, is_mapped, requested > 0, pod.sharing, mig_placements)
-
-
-def has_same_allocation(before: Pod, after: Pod) -> bool:
-    """Whether the allocation of a placed pod is unchanged, as far as the pod itself shows."""
-    return (
-        before.requests == after.requests
-        and before.score_extra == after.score_extra
-        and before.annotations == after.annotations
-        and before.labels == after.labels
-        and before.owner == after.owner
-        and before.host_ports == after.host_ports
-        and before.unread == after.unread
-        and before.has_claims == after.has_claims
-    )
-
-
-def _credible(pod: Pod, devices: Devices | None) -> Devices | None:
-    """The written devices, unless they contain instances that the pod did not request."""
-    if (
-        devices is None
-        or not devices.mig_placements
-        or any(map(well_known.is_mig, pod.gpu_requests))
-    ):
-        return devices
-    return None
-
+from scheduler.state.pod_allocation import PodAllocation
 
 _NO_SCOPES: frozenset[str] = frozenset()
+#: Where another driver's devices are GPUs by their DeviceClass only.
+NO_INDEXES: Final = GpuIndexes(problem="no attribute with the index of its devices is configured")
 
 
 class DeviceUsage(msgspec.Struct, frozen=True):
@@ -126,9 +54,10 @@ class NodeInfo:
     """The mutable state of one node; ``node`` is None while only its pods are known."""
 
     __slots__ = (
-        *("_instances", "_gpus", "_left", "_usage", "avoided"),
+        *("_instances", "_gpus", "_left", "_placed", "_usage", "avoided"),
         *(
             "claims",
+            "dra",
             "is_dynamic",
             "is_settled",
             "node",
@@ -162,6 +91,10 @@ class NodeInfo:
         self.unread = 0
         #: Number of pods with devices from resource claims: these devices are unknown.
         self.claims = 0
+        #: Devices that DRA drivers publish here, by extended resource; None if there is no pool.
+        self.dra: DeviceCounts | None = None
+        #: Of a copy: what its pods requested when it was made. The claims of these pods count.
+        self._placed: dict[str, int] | None = None
         #: The scopes for which the node is avoided (``state/breakers/node_circuit_breaker``).
         self.avoided = _NO_SCOPES
         #: Whether the wait for the node's MIG layout is over (``state/mig/layout_wait``).
@@ -187,6 +120,66 @@ class NodeInfo:
         self._instances, self.gpus_in_backoff = instances, gpus_in_backoff
         self._invalidate()
         return True
+
+    def upsert_devices(self, dra: DeviceCounts | None) -> None:
+        """Fold the devices that DRA drivers publish, and how many of them are free."""
+        self.dra = dra
+        self._left = None
+
+    def count_claims(self, pod: Pod, sign: int) -> None:
+        """The claims of a pod that is tried out here count in ``dra`` (1), or do not any more
+        (-1).
+        """
+        if self._placed is not None:
+            for resource, value in pod.requests.items():
+                self._placed[resource] = self._placed.get(resource, 0) + sign * value
+
+    def is_served_by_dra(self, resource: str) -> bool:
+        """Whether a claim gives a pod this resource here (kube-scheduler:
+        shouldDelegateResourceToDRA).
+
+        A device plugin has precedence, unless it advertises none.
+        """
+        dra, node = self.dra, self.node
+        if dra is None or node is None or resource not in dra.classes:
+            return False
+        return not node.allocatable.get(resource, 0)
+
+    @property
+    def dra_gpus(self) -> GpuIndexes | None:
+        """The GPUs that only claims give to pods here, by index; None if there are none."""
+        if self.dra is None or self.node is None or self.node.allocatable.get(well_known.GPU, 0):
+            return None
+        if self.dra.gpus is None and self.dra.total.get(well_known.GPU, 0):
+            return NO_INDEXES
+        return self.dra.gpus
+
+    def has_indexes_for(self, pod: Pod) -> bool:
+        """Whether the indexes of a pod's map reach the hardware: without a device plugin, through
+        ours, or through a claim.
+        """
+        assert self.node is not None
+        if not pod.gpu_requests:
+            return True
+        return well_known.GPU in pod.gpu_requests and (
+            self.node.is_index_assigned or self.dra_gpus is not None
+        )
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The GPU and MIG resources that the node offers, by a plugin or by DRA."""
+        assert self.node is not None
+        if self.dra is None:
+            return self.node.devices
+        more = (r for r, total in self.dra.total.items() if total and well_known.is_gpu_device(r))
+        return tuple(dict.fromkeys((*self.node.devices, *more)))
+
+    def most(self, resource: str) -> int:
+        """The amount of a resource on the empty node."""
+        assert self.node is not None
+        if self.dra is not None and self.is_served_by_dra(resource):
+            return self.dra.total.get(resource, 0)
+        return self.node.most(resource)
 
     @property
     def instances(self) -> tuple[MigInstance, ...]:
@@ -215,6 +208,9 @@ class NodeInfo:
         twin.with_volumes = dict(self.with_volumes)
         twin.avoided, twin.unread, twin.claims = self.avoided, self.unread, self.claims
         twin.is_settled = self.is_settled
+        twin.dra = self.dra
+        if self.dra is not None:
+            twin._placed = dict(self.used if self._placed is None else self._placed)
         return twin
 
     def add(self, pod: Pod, allocation: PodAllocation) -> None:
@@ -224,7 +220,7 @@ class NodeInfo:
         self._invalidate()
         self.pods[pod.uid] = (pod, allocation)
         self.unread += bool(pod.unread.requests)
-        self.claims += pod.has_claims
+        self.claims += bool(pod.resource_claims)
         if pod.volumes:
             self.with_volumes[pod.uid] = pod
         for resource, value in pod.requests.items():
@@ -250,7 +246,7 @@ class NodeInfo:
         self._invalidate()
         pod = entry[0]
         self.unread -= bool(pod.unread.requests)
-        self.claims -= pod.has_claims
+        self.claims -= bool(pod.resource_claims)
         self.with_volumes.pop(uid, None)
         for resource, value in pod.requests.items():
             self.used[resource] -= value
@@ -295,7 +291,18 @@ class NodeInfo:
             left.update(gpus.left)
         if well_known.GPU in node.allocatable and node.is_index_assigned:
             left[well_known.GPU] -= self.usage.past_plugin
+        if self.dra is not None:
+            left.update(self._left_of_dra(self.dra))
         return left
+
+    def _left_of_dra(self, dra: DeviceCounts) -> dict[str, int]:
+        """The devices that no claim uses, without those of pods that are tried out here."""
+        placed = self.used if self._placed is None else self._placed
+        return {
+            resource: free - max(0, self.used.get(resource, 0) - placed.get(resource, 0))
+            for resource, free in dra.free.items()
+            if self.is_served_by_dra(resource)
+        }
 
     def free(self, resource: str) -> int:
         """The free amount of a resource; 0 for one that is not advertised."""
@@ -306,7 +313,19 @@ class NodeInfo:
         """How many GPUs and MIG instances of any kind are left."""
         if self.node is None:
             return 0
-        return sum(self.free(resource) for resource in self.node.devices)
+        left = self.left
+        return sum([left.get(resource, 0) for resource in self.devices])
+
+    @property
+    def device_rank(self) -> int:
+        """The place of the node in the order for pods without GPUs."""
+        return self.device_rank_with(self.free_devices)
+
+    def device_rank_with(self, free_devices: int) -> int:
+        """0 without GPUs, else one more than the free devices: a node whose GPUs are all in use
+        comes after a node without GPUs.
+        """
+        return 1 + max(0, free_devices) if self.node and self.devices else 0
 
     def free_indexes(self) -> tuple[int, ...]:
         """Free indexes, ascending; empty if the node has no known GPU count."""
@@ -316,15 +335,13 @@ class NodeInfo:
 
 def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
     holders: dict[int, list[PodAllocation]] = {}
-    by_request: set[int] = set()
-    past_request: set[int] = set()
     unknown = past_unknown = 0
-    mapped_past = plugin = slices = False
+    past_request = mapped_past = plugin = slices = False
     for pod, allocation in entries:
         if allocation.numbers:
             for number in allocation.numbers:
                 holders.setdefault(number, []).append(allocation)
-            (by_request if allocation.has_request else past_request).update(allocation.numbers)
+            past_request = past_request or not allocation.has_request
         if allocation.unknown:
             unknown += allocation.unknown
             past_unknown += 0 if allocation.has_request else allocation.unknown
@@ -333,20 +350,23 @@ def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
             slices = slices or any(map(well_known.is_mig, pod.gpu_requests))
         # Not by the map alone: its author may remove it from a running pod.
         elif allocation.is_mapped or allocation.numbers or allocation.unknown:
-            mapped_past = True
-    past_plugin = len(past_request - by_request) + past_unknown
+            mapped_past = mapped_past or not pod.resource_claims
+    past_plugin = past_unknown
+    if past_request:  # most nodes have no such pod
+        past_plugin += sum(not any(one.has_request for one in held) for held in holders.values())
     return DeviceUsage(holders, unknown, past_plugin, mapped_past, plugin, slices)
 
 
 def over_committed(node_info: NodeInfo) -> dict[str, int]:
     """Device resources with more allocated than advertised, with the excess; {} if consistent."""
-    offered = node_info.node.devices if node_info.node is not None else ()
+    offered = node_info.devices if node_info.node is not None else ()
     excess = {
         resource: -node_info.free(resource)
         for resource in {*node_info.used, *offered}
         if well_known.is_gpu_device(resource) and node_info.free(resource) < 0
     }
-    for number, allocations in node_info.usage.holders.items():
+    by_index = node_info.usage.holders if node_info.dra_gpus is None else {}
+    for number, allocations in by_index.items():
         if len({allocation.sharing for allocation in allocations}) > 1 or (
             len(allocations) > 1 and not all(allocation.is_mapped for allocation in allocations)
         ):

@@ -17,7 +17,8 @@ from scheduler.model.gpu.allocated_devices import UNHEALTHY, AllocatedDevice, sh
 from scheduler.model.gpu.device import join_numbers
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.state.node_info import NodeInfo, PodAllocation
+from scheduler.state.node_info import NodeInfo
+from scheduler.state.pod_allocation import PodAllocation
 
 #: Maximum number of pods of one node, past ones included, for the comparison with a new pod.
 KNOWN_MAX: Final = 64

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -29,13 +30,15 @@ def empty_state(
     *,
     node_labels: Collection[str] = (),
     equivalence_of: EquivalenceOf = equivalence_class_of,
+    index_attributes: Mapping[str, str] = MappingProxyType({}),
 ) -> SchedulerState:
     """The state before the first event.
 
     ``node_labels`` are the keys that plugins read for every pod; ``equivalence_of`` returns
-    everything that plugins read of a pod.
+    everything that plugins read of a pod. ``index_attributes`` has the attribute with the index of
+    a DRA device, by driver.
     """
-    cluster = Cluster(scheduler_name, maps_allow, node_labels)
+    cluster = Cluster(scheduler_name, maps_allow, node_labels, index_attributes)
 
     def equivalence_class(pod: Pod) -> Hashable:
         terms = cluster.topology.terms_key(pod)

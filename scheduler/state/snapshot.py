@@ -15,6 +15,8 @@ import msgspec
 from scheduler.model.admission import ResourceRewrite
 from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.model.disruption_budget import DisruptionBudget
+from scheduler.model.dra.claim_plan import ClaimPlan
+from scheduler.model.dra.objects import DraObject
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
@@ -36,6 +38,7 @@ class Assumed(msgspec.Struct, frozen=True, kw_only=True):
     devices: Devices
     index: int | None = None
     volumes: VolumePlan | None = None
+    claims: ClaimPlan | None = None
 
 
 class Queued(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +90,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``settled`` are new nodes that do not wait for their MIG layout any more. ``preempting`` are
     preemptors whose victims are being deleted. ``exhausted`` are those that may not preempt more
     for now. ``withdrawn`` are pods that do not wait any more for the node in their status.
-    ``expected`` are the GPUs that nominated pods wait for.
+    ``expected`` are the GPUs that nominated pods wait for, ``planned`` those of their claims.
+    ``released`` are the claims that each preempted pod gives back.
     """
 
     scheduler_name: str
@@ -113,7 +117,11 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     exhausted: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()
     expected: dict[str, Devices] = {}
+    planned: dict[str, ClaimPlan] = {}
     storage: tuple[StorageObject, ...] = ()
+    dra: tuple[DraObject, ...] = ()
+    index_attributes: dict[str, str] = {}
+    released: dict[str, tuple[str, ...]] = {}
 
 
 def take(
@@ -172,18 +180,24 @@ def take(
             if node_info.node and node_info.is_settled
         ),
         storage=tuple(cluster.volumes.every()),
+        dra=tuple(cluster.dra.every()),
+        index_attributes=dict(cluster.dra.index_attributes),
+        released=dict(cluster.dra.releases.keys),
         held=tuple(pod for pod in cluster.nominated.values() if not _is_shown(cluster, pod)),
         budgets=tuple(cluster.preemptions.budgets.values()),
         preempting=tuple(cluster.preemptions.running),
         exhausted=tuple(sorted(cluster.preemptions.exhausted())),
         withdrawn=cluster.nominations.withdrawn(),
         expected=dict(cluster.nominations.expected),
+        planned=dict(cluster.nominations.plans),
     )
 
 
 def restore(state: ClusterSnapshot) -> Cluster:
     """A cluster with the same decisions as the one of the snapshot."""
-    cluster = Cluster(state.scheduler_name, state.maps_allow)
+    cluster = Cluster(
+        state.scheduler_name, state.maps_allow, index_attributes=state.index_attributes
+    )
     cluster.replace_namespaces(state.namespaces)
     # In this order, which is the order of a rejection's reasons.
     for node in state.nodes:
@@ -194,8 +208,13 @@ def restore(state: ClusterSnapshot) -> Cluster:
     cluster.index.rebuild(state.label_keys, state.wide_keys, cluster.nodes.node_info)
     for item in state.storage:
         cluster.volumes.upsert(item)
+    for dra_object in state.dra:
+        cluster.dra.upsert(dra_object)
+    cluster.dra.releases.keys.update(state.released)
+    cluster.update_devices()
     for one in state.assumed:
-        cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index, one.volumes))
+        assumption = Assumption(one.node_name, one.devices, one.index, one.volumes, one.claims)
+        cluster.assume(one.pod, assumption)
     for avoided_node in state.avoided:
         cluster.avoid(avoided_node.node_name, frozenset(avoided_node.scopes))
     for partitions in state.partitions:
@@ -212,8 +231,7 @@ def restore(state: ClusterSnapshot) -> Cluster:
 def _restore_preemption(cluster: Cluster, state: ClusterSnapshot) -> None:
     for uid in state.withdrawn:
         cluster.nominations.withdraw(uid)
-    cluster.nominated.update((pod.uid, pod) for pod in state.held)
-    cluster.nominations.expected.update(state.expected)
+    cluster.nominations.restore(state.held, state.expected, state.planned)
     cluster.preemptions.replace_budgets(state.budgets)
     for uid in state.preempting:
         cluster.preemptions.begin(uid, frozenset((uid,)), state.now)
@@ -229,7 +247,15 @@ def _assumed(cluster: Cluster, uid: str, assumption: Assumption) -> Assumed:
         devices=assumption.devices,
         index=assumption.index,
         volumes=assumption.volumes,
+        claims=_not_shown(cluster, uid, assumption.claims),
     )
+
+
+def _not_shown(cluster: Cluster, uid: str, plan: ClaimPlan | None) -> ClaimPlan | None:
+    """The plan without the new claim if that is among the objects already."""
+    if plan is None or plan.extended is None or cluster.dra.is_creating_claim(uid):
+        return plan
+    return msgspec.structs.replace(plan, extended=None)
 
 
 def _is_shown(cluster: Cluster, nominated: Pod) -> bool:

@@ -12,7 +12,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import aiohttp
 import msgspec
@@ -36,8 +36,12 @@ class Status(msgspec.Struct, rename="camel"):
     code: int = 0
 
 
+#: Statuses of a busy API server; they say nothing about the object.
+BUSY: Final = (429, 500, 502, 503, 504)
+
+
 class ApiError(Exception):
-    """The API server responded with an error."""
+    """The API server responded with an error; ``is_busy`` if the same request may succeed later."""
 
     def __init__(self, status: int, message: str, reason: str = "", retry_after_s: float = 0.0):
         super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
@@ -45,6 +49,7 @@ class ApiError(Exception):
         self.message = message
         self.reason = reason
         self.retry_after_s = retry_after_s
+        self.is_busy = status in BUSY
 
 
 class Unreachable(Exception):
@@ -102,10 +107,11 @@ class Client:
         *,
         params: Mapping[str, str] | None = None,
         content_type: str = JSON,
+        accept: str = JSON,
         timeout_s: float = TIMEOUT_S,
     ) -> bytes:
         """One request; returns the response's bytes, raises ApiError or Unreachable."""
-        headers = await self._headers()
+        headers = {**await self._headers(), "Accept": accept}
         if body is not None:
             headers["Content-Type"] = content_type
         try:

@@ -1,11 +1,14 @@
 """The watched kinds, and their decoders.
 
-A kind is vital if a decision on stale data of it could assign the same capacity twice. Quotas are
-read by admissions only; an unseen migration evicts no pod; an unseen instance delays a Binding; a
-claim or a volume is written only in the version that was seen.
+A kind is vital if a decision on stale data of it could assign the same capacity twice: pods, or the
+ResourceClaims of any scheduler. Quotas are read by admissions only; an unseen migration evicts no
+pod; an unseen instance delays a Binding; a PersistentVolumeClaim or a volume is written only in the
+version that was seen.
 """
 
 from __future__ import annotations
+
+from typing import Any, Final
 
 from scheduler.model.crd import mig_partition_codec, migration_codec
 from scheduler.state.event import Event
@@ -18,7 +21,9 @@ from scheduler.watch.decode import (
     quotas,
     volumes,
 )
-from scheduler.watch.decode.storage_decoder import StorageDecoder
+from scheduler.watch.decode.dra import claims, classes, slices
+from scheduler.watch.decode.object_decoder import ObjectDecoder
+from scheduler.watch.paged_list import Paging
 from scheduler.watch.reflector import WatchSource
 
 #: Pods of all schedulers; a terminated pod leaves the selector, which the watch reports as DELETED.
@@ -28,6 +33,7 @@ PODS: WatchSource[Event] = WatchSource(
     decode=objects.pod_event,
     decode_list=objects.pods_listed,
     selector="status.phase!=Succeeded,status.phase!=Failed",
+    paging=Paging(1000, objects.pods_joined),
 )
 NODES: WatchSource[Event] = WatchSource(
     kind="nodes", path="/api/v1/nodes", decode=objects.node_event, decode_list=objects.nodes_listed
@@ -48,28 +54,45 @@ QUOTAS: WatchSource[Event] = WatchSource(
 )
 
 
-def _storage(group: str, kind: str, decoder: StorageDecoder) -> WatchSource[Event]:
-    """A kind that only pods with volumes need; the server, or the account's role, may lack it."""
+def _optional(
+    group: str,
+    kind: str,
+    decoder: ObjectDecoder[Any],
+    *,
+    older_groups: tuple[str, ...] = (),
+    is_vital: bool = False,
+) -> WatchSource[Event]:
+    """A kind that only some pods need; the server, or the account's role, may lack it."""
     return WatchSource(
         kind=kind,
         path=f"{group}/{kind}",
+        older_paths=tuple(f"{one}/{kind}" for one in older_groups),
         decode=decoder.event,
         decode_list=decoder.listed,
         is_optional=True,
-        is_vital=False,
+        is_vital=is_vital,
         may_be_forbidden=True,
     )
 
 
-_CORE, _STORAGE = "/api/v1", "/apis/storage.k8s.io/v1"
+_CORE, _STORAGE, _DRA = "/api/v1", "/apis/storage.k8s.io/v1", "/apis/resource.k8s.io/v1"
 STORAGE: tuple[WatchSource[Event], ...] = (
-    _storage(_STORAGE, "storageclasses", csi.CLASSES),
-    _storage(_STORAGE, "csidrivers", csi.CSI_DRIVERS),
-    _storage(_STORAGE, "csinodes", csi.CSI_NODES),
-    _storage(_STORAGE, "csistoragecapacities", csi.CAPACITIES),
-    _storage(_STORAGE, "volumeattachments", csi.ATTACHMENTS),
-    _storage(_CORE, "persistentvolumes", volumes.VOLUMES),
-    _storage(_CORE, "persistentvolumeclaims", volumes.CLAIMS),
+    _optional(_STORAGE, "storageclasses", csi.CLASSES),
+    _optional(_STORAGE, "csidrivers", csi.CSI_DRIVERS),
+    _optional(_STORAGE, "csinodes", csi.CSI_NODES),
+    _optional(_STORAGE, "csistoragecapacities", csi.CAPACITIES),
+    _optional(_STORAGE, "volumeattachments", csi.ATTACHMENTS),
+    _optional(_CORE, "persistentvolumes", volumes.VOLUMES),
+    _optional(_CORE, "persistentvolumeclaims", volumes.CLAIMS),
+)
+#: DeviceTaintRules of Kubernetes 1.36, and of 1.33 to 1.35, where they are switched on; 1.37 has
+#: them in v1.
+OLDER_RULES: Final = ("/apis/resource.k8s.io/v1beta2", "/apis/resource.k8s.io/v1alpha3")
+DRA: tuple[WatchSource[Event], ...] = (
+    _optional(_DRA, "deviceclasses", classes.CLASSES),
+    _optional(_DRA, "resourceslices", slices.SLICES),
+    _optional(_DRA, "devicetaintrules", slices.RULES, older_groups=OLDER_RULES),
+    _optional(_DRA, "resourceclaims", claims.CLAIMS, is_vital=True),
 )
 
 
@@ -114,4 +137,13 @@ def every(
     """All watched kinds; ``namespace`` is our own. RBAC may lack an unused kind."""
     optional = [migration_objects(namespace)] if migrations else []
     optional += [BUDGETS] if preemption else []
-    return (NODES, NAMESPACES, QUOTAS, *STORAGE, *optional, partition_objects(namespace), PODS)
+    return (
+        NODES,
+        NAMESPACES,
+        QUOTAS,
+        *STORAGE,
+        *DRA,
+        *optional,
+        partition_objects(namespace),
+        PODS,
+    )

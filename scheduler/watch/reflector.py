@@ -20,14 +20,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from scheduler.model.json_bounds import UNREADABLE, shallow
+from scheduler.model.json_bounds import UNREADABLE
 from scheduler.watch.client import ApiError, Client, Status, Unreachable
-from scheduler.watch.decode.api_types import Listed, Versioned, WatchEvent
+from scheduler.watch.decode.api_types import Versioned, WatchEvent
 from scheduler.watch.decode.unreadable import NotAnObject, identity, problem_text
+from scheduler.watch.paged_list import Paging, Unreadable, decoded, pages
 
 #: Random variation of a pause, so that many clients do not reconnect at the same time.
 JITTER = 0.2
@@ -54,15 +56,16 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 E = TypeVar("E")
-S = TypeVar("S")
 
 
 class WatchSource(msgspec.Struct, Generic[E], frozen=True):
     """One kind of object: its path, and the decoders into events (of type E).
 
-    ``decode`` takes an object's bytes and whether it was deleted; ``decode_list`` takes all items
-    of a list. A cluster may lack an optional kind; so may the role of the account, if
-    ``may_be_forbidden``. While the watch of a vital kind is broken, no replica decides.
+    ``older_paths`` are those of former versions of the API, the newest first: a cluster may serve
+    one of them instead, if the kind is optional. ``decode`` takes an object's bytes and whether it
+    was deleted; ``decode_list`` takes all items of a list, or of a page if ``paging`` is set. A
+    cluster may lack an optional kind; so may the role of the account, if ``may_be_forbidden``.
+    While the watch of a vital kind is broken, no replica decides.
     """
 
     kind: str
@@ -73,14 +76,12 @@ class WatchSource(msgspec.Struct, Generic[E], frozen=True):
     is_optional: bool = False
     is_vital: bool = True
     may_be_forbidden: bool = False
+    paging: Paging[E] | None = None
+    older_paths: tuple[str, ...] = ()
 
 
 class _Expired(Exception):
     """The version is too old: list again."""
-
-
-class Unreadable(Exception):
-    """Bytes that no API server sends; ``str()`` describes them."""
 
 
 #: The reason for a new list; the label of the metric.
@@ -88,8 +89,6 @@ Cause = Literal["expired", "unreadable", "lead"]
 #: The event types of a watch; any other type does not come from an API server.
 _KNOWN = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
 
-_LIST = msgspec.json.Decoder(Listed)
-_NOTHING = b'{"metadata": {}, "items": []}'
 _EVENT = msgspec.json.Decoder(WatchEvent)
 _VERSION = msgspec.json.Decoder(Versioned)
 _STATUS = msgspec.json.Decoder(Status)
@@ -113,6 +112,7 @@ class Reflector(Generic[E]):
     ) -> None:
         self._client = client
         self._source = source
+        self._path = source.path
         self._emit = emit
         self._warn = warn
         self._relists = relists
@@ -169,7 +169,7 @@ class Reflector(Generic[E]):
                 if isinstance(problem, Unreadable):
                     self._version = ""
                     self._relists(self._source.kind, "unreadable")
-                elif _is_expired(problem):
+                elif _is_expired(problem) or self._is_version_gone(problem):
                     self._version = ""
                     self._relists(self._source.kind, "expired")
                     self._expiries += 1
@@ -182,21 +182,12 @@ class Reflector(Generic[E]):
                 await asyncio.sleep(self._pause(problem, waited_s))
 
     async def _list(self) -> None:
-        params = {"fieldSelector": self._source.selector} if self._source.selector else None
         asked_at = asyncio.get_running_loop().time()
         self._is_listing = True
         try:
-            path = self._source.path
-            content = await self._client.request("GET", path, params=params, timeout_s=60.0)
-        except ApiError as error:
-            if not self._is_lacking(error.status):
-                raise
-            if error.status == 403 and self.lists == 0:
-                self._warn(self._source.kind, error.message)
-            content = _NOTHING
+            found, version = await self._newest_served()
         finally:
             self._is_listing = False
-        found, version = self._listed_in(content)
         self._emit(found)
         self._version = version
         self._is_served = self._is_served or bool(version)
@@ -205,6 +196,40 @@ class Reflector(Generic[E]):
         self.is_synced.set()
         self._listed.set()
         self._listed = asyncio.Event()
+
+    async def _newest_served(self) -> tuple[E, str]:
+        """The event of the list in the newest version of the API that is served, and the list's
+        version; an empty list where none is served.
+        """
+        for path in (self._source.path, *self._source.older_paths):
+            self._path = path
+            try:
+                return await self._pages(path)
+            except ApiError as error:
+                if not self._is_lacking(error.status):
+                    raise
+                if error.status == 403:  # rights do not depend on the version
+                    if self.lists == 0:
+                        self._warn(self._source.kind, error.message)
+                    break
+        return self._source.decode_list([]), ""
+
+    async def _pages(self, path: str) -> tuple[E, str]:
+        """The event of the whole list, and its version."""
+        source = self._source
+        params = {"fieldSelector": source.selector} if source.selector else {}
+        size = source.paging.size if source.paging else 0
+        found, version = list[E](), ""
+        async with aclosing(pages(self._client, path, params, size)) as listed:
+            async for page in listed:
+                found.append(self._of_items(page.items or []))
+                version = version or page.metadata.resource_version
+        return (source.paging.join(found) if source.paging else found[0]), version
+
+    def _is_version_gone(self, problem: Exception) -> bool:
+        """Whether an upgraded server may serve the watched kind in another version."""
+        is_missing = isinstance(problem, ApiError) and problem.status == 404
+        return is_missing and bool(self._version and self._source.older_paths)
 
     def _is_lacking(self, status: int) -> bool:
         """Whether the answer says that there is no such kind, or none for this account.
@@ -215,26 +240,16 @@ class Reflector(Generic[E]):
             return self._source.may_be_forbidden and not self._is_served
         return status == 404 and self._source.is_optional
 
-    def _listed_in(self, content: bytes) -> tuple[E, str]:
-        """The items of a list and its version."""
-        try:
-            listed = _decoded(_LIST, content)
-            found = self._of_items(listed.items or [])
-        except UNREADABLE as problem:
-            raise Unreadable(f"no list: {problem_text(problem)}") from problem
-        version = listed.metadata.resource_version
-        if not version and content is not _NOTHING:
-            raise Unreadable("a list without a version")
-        return found, version
-
     def _of_items(self, items: list[msgspec.Raw]) -> E:
         """The event of a list; an undecodable object is left out."""
         try:
             return self._source.decode_list(items)
         except UNREADABLE:
-            return self._source.decode_list(
-                [i for i in items if self._object(bytes(i)) is not None]
-            )
+            try:
+                readable = [item for item in items if self._object(bytes(item)) is not None]
+                return self._source.decode_list(readable)
+            except UNREADABLE as problem:
+                raise Unreadable(f"no list: {problem_text(problem)}") from problem
 
     def _object(self, content: bytes, *, is_gone: bool = False) -> E | None:
         """The event of one object; None and a warning if it is undecodable."""
@@ -269,7 +284,7 @@ class Reflector(Generic[E]):
         started = clock()
         limits = self._limits
         async with self._client.stream(
-            self._source.path,
+            self._path,
             params,
             silence_s=limits.silence_max_s,
             answer_s=min(limits.answer_max_s, limits.silence_max_s),
@@ -294,7 +309,7 @@ class Reflector(Generic[E]):
 
     def _read(self, line: bytes) -> tuple[E | None, str]:
         """The event of a line, and its version."""
-        event = _decoded(_EVENT, line)
+        event = decoded(_EVENT, line)
         if event.type not in _KNOWN:
             raise ValueError(f"type {event.type[:40]!r}")
         if event.type == "ERROR":
@@ -312,14 +327,6 @@ class Reflector(Generic[E]):
     def _pause(self, problem: Exception, waited_s: float) -> float:
         asked_s = problem.retry_after_s if isinstance(problem, ApiError) else 0.0
         return max(asked_s, backoff_s(self._limits, self._failures, self._rng) - waited_s, 0.0)
-
-
-def _decoded(decoder: msgspec.json.Decoder[S], content: bytes) -> S:
-    """Decode bytes; an ignored field may be nested too deeply."""
-    try:
-        return decoder.decode(content)
-    except RecursionError:
-        return decoder.decode(shallow(content))
 
 
 def backoff_s(limits: Limits, failures: int, rng: random.Random) -> float:

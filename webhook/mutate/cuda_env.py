@@ -58,17 +58,31 @@ def _entries(
 ) -> Sequence[tuple[ContainerRef, EnvEntry]]:
     if mapped.mode is CudaMode.NONE:
         return []
+    if _is_dra(mapped, answer) and (not mapped.wants or mapped.mode is CudaMode.AUTO):
+        return _for_claims(draft, mapped)
     if mapped.wants:
         return _for_requesting(draft, mapped, answer)
     slots = tuple(raw_pod.slots(draft.pod))
     if any(raw_pod.uses_devices(slot.container) for slot in slots):
         return []
-    if mapped.entry:
-        literal = _literal(visible(mapped.entry.devices, mapped.mode))
-        return [(slot, literal) for slot in slots]
-    if not _may_be_read_later(draft, mapped):
+    if not mapped.entry and not _may_be_read_later(draft, mapped):
         return []
-    return [(slot, _from_annotation(well_known.CUDA_VISIBLE_DEVICES)) for slot in slots]
+    literal = _literal(visible(mapped.entry.devices, mapped.mode)) if mapped.entry else None
+    return [(slot, literal or _from_annotation(well_known.CUDA_VISIBLE_DEVICES)) for slot in slots]
+
+
+def _for_claims(draft: PodDraft, mapped: MappedPod) -> Sequence[tuple[ContainerRef, EnvEntry]]:
+    """A container counts the devices of its claim from 0: only an entry that is there is set."""
+    if not any(raw_pod.uses_devices(slot.container) for slot in raw_pod.slots(draft.pod)):
+        draft.warnings.append(
+            f"{well_known.CUDA_ENV} is not set: {well_known.MAP} names DRA devices, which a"
+            " container gets by a request or a claim only"
+        )
+    return [
+        (slot, _literal(visible(range(want.count), CudaMode.LOCAL)))
+        for slot, want in zip(mapped.requesting, mapped.wants, strict=True)
+        if _own_entries(slot.container)
+    ]
 
 
 def _for_requesting(
@@ -120,6 +134,13 @@ def _kinds(mapped: MappedPod, answer: AdmissionDecision | None) -> set[str]:
     return {known[token].kind if token in known else "unknown" for token in tokens}
 
 
+def _is_dra(mapped: MappedPod, answer: AdmissionDecision | None) -> bool:
+    """Whether the pod's GPUs are DRA devices on every node that it may get."""
+    known = answer.node_kinds if answer else {}
+    tokens = {entry.node for entry in mapped.candidates}
+    return all(token in known and known[token].dra for token in tokens)
+
+
 def _may_be_read_later(draft: PodDraft, mapped: MappedPod) -> bool:
     """Whether a Binding of gpu-scheduler will write the annotation that the variable reads."""
     if isinstance(mapped.index, int):
@@ -169,9 +190,7 @@ def _with_entry(container: RawContainer, entry: EnvEntry) -> tuple[RawContainer,
     A new entry goes first, because ``$(VAR)`` is expanded from earlier entries only; an existing
     one stays in its place, and every duplicate is replaced, because the last one counts.
     """
-    listed = container.get("env")
-    env = list(listed) if isinstance(listed, list) else []
-    own = [item for item in env if raw_pod.mapping(item).get("name") == well_known.CUDA_ENV]
+    env, own = _env(container), _own_entries(container)
     if not own:
         return {**container, "env": [entry, *env]}, None
     others = [item for item in own if item != entry]
@@ -181,3 +200,15 @@ def _with_entry(container: RawContainer, entry: EnvEntry) -> tuple[RawContainer,
     value = others[0].get("value")
     replaced = f'"{shown(value)}"' if isinstance(value, str) else _NO_VALUE
     return {**container, "env": changed}, replaced
+
+
+def _env(container: RawContainer) -> list[Any]:
+    listed = container.get("env")
+    return list(listed) if isinstance(listed, list) else []
+
+
+def _own_entries(container: RawContainer) -> list[Any]:
+    """The entries of the variable that the container has already."""
+    return [
+        one for one in _env(container) if raw_pod.mapping(one).get("name") == well_known.CUDA_ENV
+    ]

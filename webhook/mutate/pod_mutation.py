@@ -18,7 +18,15 @@ from scheduler.model import well_known
 from scheduler.model.admission import AdmissionDecision, Scope
 from scheduler.model.gpu.gpu_map import shown
 from scheduler.model.mig.tier_nodes import ANYWHERE
-from webhook.mutate import cuda_env, gpu_map, raw_pod, resource_rewrite, tier_node_affinity
+from webhook.mutate import (
+    cuda_env,
+    gpu_map,
+    map_request,
+    raw_pod,
+    resource_rewrite,
+    tier_node_affinity,
+    unknown_annotations,
+)
 from webhook.mutate.json_patch import difference
 from webhook.mutate.pod_draft import FORBIDDEN, Denial, Outcome, PodDraft, Refused
 from webhook.mutate.raw_pod import RawPod
@@ -58,6 +66,7 @@ class PodMutation:
             return
         self._draft.log.append(f"Reviewing pod: {self._draft.key}")
         _log_tiers(self._draft)
+        self._draft.warnings += unknown_annotations.warnings(raw_pod.annotations_of(pod))
         try:
             if request.scope == "ours":
                 gpu_map.check_annotations_size(pod)
@@ -70,11 +79,14 @@ class PodMutation:
         """Whether to query the scheduler: only where its answer can change the outcome.
 
         A query is the most expensive part of a review, and most pods request whole GPUs, which are
-        neither degraded nor reserved.
+        neither degraded nor reserved. A pod with claims of its own may be the replacement of a
+        migration.
         """
         if not self._is_in_scope or self._refused is not None:
             return False
         if self._request.scope == "any" or self._map is not None:
+            return True
+        if raw_pod.has_claim_template(self._pod):
             return True
         given = raw_pod.annotations_of(self._pod)
         return any(key in given for key in _ASKS) or any(
@@ -129,6 +141,9 @@ def _decide(
     _strip(draft, request, answer)
     if pod_map:
         _check_node(draft, pod_map, answer)
+        if answer and answer.map_request:
+            map_request.add(draft, answer.map_request)
+            pod_map = gpu_map.read(draft.pod) or pod_map
         if _may_warn(draft, answer):
             cuda_env.inject(draft, pod_map, answer)
     # Nearly every pod gets what it requests, wherever that is.

@@ -90,6 +90,14 @@ def controller(pod: RawPod) -> Owner | None:
     return None
 
 
+def has_claim_template(pod: RawPod) -> bool:
+    """Whether a ResourceClaim is created for the pod alone."""
+    listed = spec(pod).get("resourceClaims")
+    return isinstance(listed, list) and any(
+        isinstance(one, dict) and bool(one.get("resourceClaimTemplateName")) for one in listed
+    )
+
+
 def slots(pod: RawPod) -> Iterator[ContainerRef]:
     """Every init container and container, in order of declaration."""
     for field in (_INIT, _REGULAR):

@@ -9,8 +9,8 @@ CLUSTER=${CLUSTER:-gpu-sim-cluster}
 
 need docker kind kubectl openssl
 say "image"
-run docker build --tag gpu-webhook:latest --target gpu-scheduler "$ROOT"
-run kind load docker-image gpu-webhook:latest --name "$CLUSTER"
+run docker build --tag "gpu-webhook:$VERSION" --target gpu-scheduler "$ROOT"
+run kind load docker-image "gpu-webhook:$VERSION" --name "$CLUSTER"
 say "certificates"
 "$ROOT/webhook/scripts/generate-certs.sh"
 say "components"

@@ -20,8 +20,16 @@ import structlog
 
 from scheduler.controllers.migration.finished import REPEAT_AFTER_S, FinishedMigrations
 from scheduler.decide.migration import preconditions
+from scheduler.decide.migration.claims import has_subrequests, subrequests_of
 from scheduler.decide.migration.restore import MigrationCandidate, migration_of
-from scheduler.model.crd.migration import Migration, MigrationKind, holder, profiles
+from scheduler.model.crd.migration import (
+    Migration,
+    MigrationKind,
+    held_devices,
+    holder,
+    is_subrequest,
+    profiles,
+)
 from scheduler.model.crd.migration_actions import (
     CreateMigration,
     EvictPod,
@@ -80,7 +88,7 @@ class MigrationExecutor:
         migration = migration_of(candidate, facts, attempt, self._new_id(), now)
         self.open.assume(migration)
         self._progress[migration.id] = MigrationProgress(facts=facts, sent_at=now)
-        self._cluster.nominations.hold(holder(migration))
+        self._cluster.nominations.hold(holder(migration), held_devices(migration))
         log.info("migration started", migration=migration.id, pod=pod.key, change=migration.change)
         return (CreateMigration(migration),)
 
@@ -96,8 +104,7 @@ class MigrationExecutor:
             return self._forget(migration) if self.finished.upsert(migration) else NOTHING
         if self.open.upsert(migration):
             self._history.began(migration, now)
-        self._hold(migration)
-        return NOTHING
+        return self._hold(migration)
 
     def delete(self, migration_id: str, now: float) -> Effects:
         """The object was deleted: every replica stores the result."""
@@ -175,19 +182,22 @@ class MigrationExecutor:
 
     def step(self, migration: Migration, now: float) -> Effects:
         """Take the next step of one migration, if there is one."""
+        return self._hold(migration) + self._step(migration, now)
+
+    def _step(self, migration: Migration, now: float) -> Effects:
         progress = self._progress_of(migration)
-        self._hold(migration)
         if self.finished.result_of(migration.id) is not None:
             return self.finished.repeat(migration, now)
         phase = self.open.phase(migration, self._cluster.pods)
-        if phase is MigrationPhase.ARRIVED:
-            return self._arrived(migration, now)
+        if phase is MigrationPhase.ARRIVED and (ended := self._arrived(migration, now)):
+            return ended
         if now >= migration.deadline:
             text = "its replacement was not placed in time"
             return self._end(migration, MigrationResult.DEADLINE_EXCEEDED, text, now)
         if phase is MigrationPhase.WRITTEN:
             return self._before_eviction(migration, progress, now)
-        if phase is not MigrationPhase.ADMITTED and now - progress.asked_at >= ASK_EVERY_S:
+        is_awaited = phase in (MigrationPhase.LEAVING, MigrationPhase.AWAITED)
+        if is_awaited and now - progress.asked_at >= ASK_EVERY_S:
             progress.asked_at = now
             return (read_owner_for(migration),)
         return NOTHING
@@ -217,8 +227,12 @@ class MigrationExecutor:
     def _arrived(self, migration: Migration, now: float) -> Effects:
         pod = self.open.taker(migration)
         assert pod is not None, "a replacement arrived"
-        if pod.gpu_requests != migration.target:
-            text = f"its replacement has {profiles(pod.gpu_requests)}"
+        has_target = self._has_target(migration, pod)
+        if has_target is None:
+            return NOTHING  # the watch of claims is behind that of pods
+        if not has_target:
+            has = {**pod.gpu_requests, **subrequests_of(self._cluster.dra, pod)}
+            text = f"its replacement has {profiles(has)}"
             return self._end(migration, MigrationResult.TIER_NOT_GRANTED, text, now)
         events = self._events.arrived(migration, pod)
         return (*events, *self._end(migration, MigrationResult.SUCCEEDED, "", now))
@@ -236,23 +250,30 @@ class MigrationExecutor:
         phase = self.open.phase(migration, self._cluster.pods)
         if phase is MigrationPhase.ARRIVED:
             pod = self.open.taker(migration)
-            return pod is not None and pod.gpu_requests != migration.target
+            return pod is not None and self._has_target(migration, pod) is False
         return True if phase is MigrationPhase.ADMITTED else None
+
+    def _has_target(self, migration: Migration, pod: Pod) -> bool | None:
+        """Whether a replacement has the tier; None while its claims are not seen allocated."""
+        subrequests = {name: 1 for name in migration.target if is_subrequest(name)}
+        devices = {r: n for r, n in migration.target.items() if r not in subrequests}
+        if pod.gpu_requests != devices:
+            return False
+        return not subrequests or has_subrequests(self._cluster.dra, pod, subrequests)
 
     # --- capacity for the replacement --------------------------------------------------------
 
-    def _hold(self, migration: Migration) -> None:
+    def _hold(self, migration: Migration) -> Effects:
         taker = self.open.taker(migration)
         is_bound = taker is not None and bool(taker.node_name)
         if is_bound or self.finished.result_of(migration.id) is not None:
-            self._cluster.nominations.release(migration.id)
-        elif taker is None or taker.uid not in self._cluster.assumed:
-            self._cluster.nominations.hold(holder(migration))
+            return self._release(migration)
+        if taker is None or taker.uid not in self._cluster.assumed:
+            self._cluster.nominations.hold(holder(migration), held_devices(migration))
+        return NOTHING
 
     def _release(self, migration: Migration) -> Effects:
-        if not self._cluster.nominations.release(migration.id):
-            return NOTHING
-        return (self._cluster.freed(migration.node_name, frozenset(migration.requests)),)
+        return tuple(self._cluster.release_migration(migration.id))
 
     def _progress_of(self, migration: Migration) -> MigrationProgress:
         return self._progress.setdefault(migration.id, MigrationProgress())

@@ -9,6 +9,7 @@ write; without an event since the last check, its result still holds.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -17,6 +18,7 @@ from scheduler.decide.admission.admit import Rules
 from scheduler.decide.admission.fallback_policy import PolicyError, policy_of
 from scheduler.decide.admission.tier_selection import is_degradable
 from scheduler.decide.migration import preconditions, rescue, restore
+from scheduler.decide.migration.claims import degraded_pods
 from scheduler.decide.migration.restore import MigrationCandidate
 from scheduler.model.crd.migration import MigrationKind, match_of
 from scheduler.model.crd.migration_actions import ReadOwner, read_owner_of
@@ -156,7 +158,8 @@ class MigrationPlanner:
 
     def _candidates(self) -> Iterator[tuple[MigrationKind, Pod]]:
         cluster, queue = self._state.cluster, self._state.queue
-        for pod in restore.candidates(self._degraded.values(), cluster.scheduler_name):
+        degraded = (*self._degraded.values(), *degraded_pods(cluster))
+        for pod in restore.candidates(degraded, cluster.scheduler_name):
             yield MigrationKind.RESTORE, pod
         for pod in rescue.candidates(queue.lacking_one(), PER_GROUP_MAX):
             newest = cluster.pods.get(pod.uid)
@@ -179,6 +182,7 @@ class MigrationPlanner:
             self.infeasible.add(equivalence_class)
             self._steady.pop(pod.uid, None)
         elif self._is_steady(candidate, now):
+            problem = problem or preconditions.claim_blocker(candidate)
             if problem is not None:
                 return 1, self._events.blocked(pod, kind, candidate.change, problem)
             return 1, (self._ask(candidate, now),)
@@ -188,7 +192,10 @@ class MigrationPlanner:
         return not problem.blocker.has_event or self._events.is_reported(pod, problem.blocker)
 
     def _is_reported(self, pod: Pod) -> bool:
-        return self._settings.mode == "report" and self._events.is_reported(pod, None)
+        """Whether all that can be done for the pod is done."""
+        if self._settings.mode == "report" and self._events.is_reported(pod, None):
+            return True
+        return self._events.is_reported(pod, Blocker.NAMED_CLAIM)
 
     def _blocker(self, kind: MigrationKind, pod: Pod, now: float) -> BlockedBy | None:
         workload = pod.workload
@@ -207,6 +214,8 @@ class MigrationPlanner:
         cluster, reservations = self._state.cluster, self._state.reservations
         waiting, pipeline = self._state.queue.lacking_one(), self._settings.rules.pipeline
         if kind is MigrationKind.RESTORE:
+            if pod.resource_claims:
+                waiting = chain(waiting, self._state.queue.lacking_devices())
             return restore.restorable(cluster, reservations, waiting, pod, pipeline)
         avoided, ladders = self._history.crashed_on(pod), self._settings.rules.ladders
         try:

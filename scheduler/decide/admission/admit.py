@@ -11,6 +11,8 @@ import msgspec
 
 from scheduler.decide.admission.fallback_candidates import Candidate, options
 from scheduler.decide.admission.fallback_policy import FallbackPolicy, PolicyError, policy_of
+from scheduler.decide.admission.map_nodes import map_request, node_kinds
+from scheduler.decide.admission.notices import granted_instead, impossible_tier
 from scheduler.decide.admission.tier_selection import (
     NoTier,
     TierAttempt,
@@ -28,7 +30,6 @@ from scheduler.model.admission import (
     ResourceRewrite,
     Scope,
 )
-from scheduler.model.gpu.gpu_map import MapError, parse
 from scheduler.model.mig.fallback_ladder import Ladder
 from scheduler.model.pods.original_request import memory_given
 from scheduler.model.pods.pod import Pod, Role
@@ -80,7 +81,7 @@ def admit(
     """
     untouched = as_requested(cluster, reservations, pod, scope, rules)
     if untouched is not None:
-        return untouched
+        return with_migration(untouched, pod, move)
     return with_tier(
         cluster, reservations, waiting, pod, rules, now=now, move=move, avoided_tiers=avoided_tiers
     )
@@ -97,8 +98,19 @@ def as_requested(
     if _is_concerned(cluster, pod, scope, rules):
         return None
     may_map = cluster.namespace(pod.namespace).may_map(rules.pipeline.maps_allow)
-    answer = AdmissionDecision(node_kinds=node_kinds(cluster, pod), may_map=may_map)
+    kinds = node_kinds(cluster, pod)
+    ours = may_map and pod.scheduler_name == rules.pipeline.scheduler_name
+    added = map_request(pod, kinds) if ours else 0
+    answer = AdmissionDecision(node_kinds=kinds, may_map=may_map, map_request=added)
     return Admission(answer=answer)
+
+
+def with_migration(admission: Admission, pod: Pod, move: str | None) -> Admission:
+    """The admission of a pod without a tier; its claims may be why a migration replaced it."""
+    if move is None or not pod.resource_claims or admission.answer.known_reservation:
+        return admission
+    answer = msgspec.structs.replace(admission.answer, move=move)
+    return msgspec.structs.replace(admission, answer=answer)
 
 
 def with_tier(
@@ -129,8 +141,19 @@ def with_tier(
     found = choose_tier(cluster, asked, candidates, held, waiting, rules.pipeline)
     answer = AdmissionDecision(warnings=warnings, move=move)
     if isinstance(found, TierGranted):
+        text = granted_instead(
+            cluster, asked, found, policy, restores=rules.pipeline.restores and ours
+        )
+        answer = _with_warning(answer, text)
         return _granted(pod, found, answer, ours=ours)
+    answer = _with_warning(answer, impossible_tier(cluster, found))
     return _refused(pod, found, policy, answer)
+
+
+def _with_warning(answer: AdmissionDecision, text: str) -> AdmissionDecision:
+    if not text:
+        return answer
+    return msgspec.structs.replace(answer, warnings=(*answer.warnings, text))
 
 
 def _with_effective_priority(pod: Pod) -> Pod:
@@ -217,26 +240,6 @@ def reserve_dry_run(
         return answer
     reservations.dry_run(reservation_id, granted.pod, now, tuple(answer.rewrites))
     return msgspec.structs.replace(answer, reservation=reservation_id)
-
-
-def node_kinds(cluster: Cluster, pod: Pod) -> dict[str, NodeAssignment]:
-    """For each node of the pod's map: its real name and whether it is index-assigned."""
-    if pod.map_text is None:
-        return {}
-    try:
-        entries = parse(pod.map_text).entries.values()
-    except MapError:
-        return {}
-    return {token: _kind(cluster, token) for token in {entry.node for entry in entries}}
-
-
-def _kind(cluster: Cluster, token: str) -> NodeAssignment:
-    found = cluster.resolve(token)
-    if len(found) != 1:
-        return NodeAssignment()
-    node = cluster.nodes.node_info[next(iter(found))].node
-    assert node is not None
-    return NodeAssignment(node.name, "numbered" if node.is_index_assigned else "counted")
 
 
 def _in_scope(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:

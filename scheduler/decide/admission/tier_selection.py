@@ -8,7 +8,7 @@ least the new pod's. Pods without a placement on the current cluster cannot degr
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -22,6 +22,7 @@ from scheduler.framework.pipeline import Pipeline, first_rejection
 from scheduler.framework.reason_codes import TOO_COMPLEX
 from scheduler.model import well_known
 from scheduler.model.crd.migration import is_for
+from scheduler.model.dra.claim import ResourceClaim
 from scheduler.model.pods.original_request import memory_given
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis, sentence
@@ -104,13 +105,15 @@ def choose_tier(
     waiting: Iterable[Iterable[Pod]],
     pipeline: Pipeline,
     work: Budget | None = None,
+    claims: Collection[ResourceClaim] = (),
 ) -> TierGranted | NoTier:
     """The first option with which the pod fits beside all stronger holders.
 
     ``waiting`` are unschedulable pods that lack exactly one resource, grouped by request.
+    ``claims`` are the pod's as they would be, where the API server has others.
     """
     work = work or Budget(pipeline.decision_steps_max)
-    reserved = _ReservedCapacity(WhatIfView(cluster), pipeline, work)
+    reserved = _ReservedCapacity(WhatIfView(cluster, claims), pipeline, work)
     reserved.overlay.hold(stronger(cluster.nominated, pod))
     own = [one for one in cluster.nominated.values() if is_for(one, pod)]
     reserved.overlay.hold(own)
@@ -200,7 +203,7 @@ class _ReservedCapacity:
         if placement is None:
             self._infeasible.add(class_key)
             return None
-        self.overlay.place(pod, placement.node_name, placement.devices)
+        self.overlay.place(pod, placement.node_name, placement.devices, placement.claims)
         return placement.node_name
 
     def place_groups(self, groups: Iterable[Iterator[Pod]]) -> None:
@@ -236,4 +239,5 @@ def _class_key(pod: Pod) -> object:
         pod.tolerations,
         pod.host_ports,
         pod.uid if pod.map_text is not None else "",
+        pod.uid if pod.resource_claims else "",
     )

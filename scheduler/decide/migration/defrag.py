@@ -1,83 +1,54 @@
 """The cheapest migrations after which a pod's MIG instance fits: a plan with its cost.
 
-The order is: fewest pods, because each of them is restarted; then fewest memory slices held by
-them; then the first GPU by name. The pods in the window are placed again by the normal scheduling
-decision, the largest first, with the window occupied. The plan is the first window where that
-succeeds::
+The order is: fewest pods, because each of them is restarted; then the least growth of the layout
+cost, which is the room that later requests lose (``window_search``); then the first GPU by name.
+The pods are placed by the normal scheduling decision.
 
-    GPU 3:  |   |2g     |   |   |   |1g |        3g.40gb waits. Slices 0 to 3 are held by one
-    GPU 7:  |4g             |       |1g |   |    pod, the 2g: it goes to GPU 7, slice 4
+No capacity is held for a plan. So a plan is **certain** only if it works although the waiting pod
+is decided last, and if each replacement gets the same place before the old pod has ended (a
+ReplicaSet creates it then) and afterwards (a StatefulSet). A certain plan that stops after any of
+its moves leaves every moved pod running. Without a certain plan the result is one that needs the
+waiting pod to be decided before the replacements.
 
 Must never: be carried out automatically. The plan is a proposal; every migration is an eviction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
 
+from scheduler.decide.migration.defrag_plan import Plan, Relocation
+from scheduler.decide.migration.window_search import DIGITS, Candidate, Gpu, Window, WindowSearch
 from scheduler.decide.schedule_one import place
-from scheduler.decide.view import WhatIfView
-from scheduler.framework.pipeline import Pipeline, first_rejection
-from scheduler.model.gpu.device import Devices, MigPlacement
+from scheduler.decide.view import WhatIfView, stronger
+from scheduler.framework.decision import Placement
+from scheduler.framework.pipeline import Pipeline
+from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.mig import layout as mig_layout
+from scheduler.model.mig.layout_cost import cost
 from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster
-from scheduler.state.mig.dynamic_gpus import BLOCKED
-from scheduler.state.node_info import NodeInfo
+from scheduler.state.mig.dynamic_gpus import DynamicGpus
 
-#: Maximum number of windows that one plan tries; the others contain more or larger pods.
-WINDOWS_MAX: Final = 4096
+#: Candidates of one kind that are tried: they differ in their nodes and pods only.
+TRIES_OF_A_KIND_MAX: Final = 8
+#: Candidates of one number of moves that are tried; each takes a few decisions.
+TRIES_MAX: Final = 256
 
 
-class Relocation(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod that is restarted elsewhere. ``gpu_minutes`` is the GPU time since its creation,
-    weighted with its share of a GPU; without a checkpoint all of it is lost.
-    """
+class _Leaving(msgspec.Struct, frozen=True, gc=False):
+    """A pod in a window."""
 
     pod: Pod
+    gpu: Gpu
     source: MigPlacement
-    node_name: str
-    devices: Devices
-    gpu_minutes: float = 0.0
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The migrations, in order, and the placement of the pod afterwards."""
-
-    pod: Pod
-    node_name: str
-    mig_placement: MigPlacement
-    moves: tuple[Relocation, ...]
-
-    @property
-    def restarts(self) -> int:
-        """The number of pods that are restarted."""
-        return len(self.moves)
-
-    @property
-    def gpu_minutes(self) -> float:
-        """The upper bound of lost GPU-minutes."""
-        return sum(move.gpu_minutes for move in self.moves)
-
-
-class _Window(msgspec.Struct, frozen=True, gc=False):
-    """Slices of a GPU in which the instance would fit, the pods in them, and the pods among those
-    that fit nowhere else on the same GPU.
-    """
-
-    start: int
-    slices: int
-    inside: mig_layout.Layout
-    outbound: tuple[str, ...]
-
-
-_Candidate = tuple[int, int, int, str, int, _Window]
 
 
 def plan(
@@ -97,148 +68,191 @@ def plan(
     wanted = instance_search.wanted(pod)
     if len(wanted) != 1:
         return None
-    attempt = _Attempt(cluster, pod, pipeline, wanted[0], may_move, now)
-    for *_, node_name, gpu, window in _candidates(cluster, wanted[0], moves_max):
-        moves = attempt.moves(node_name, gpu, window)
-        if moves is not None:
-            mig_placement = MigPlacement(gpu, window.start, wanted[0])
-            return Plan(pod=pod, node_name=node_name, mig_placement=mig_placement, moves=moves)
+    fitting = place(cluster, pod, pipeline)
+    if fitting is not None and fitting.devices.mig_placements:
+        return _plan_of(cluster, WhatIfView(cluster), fitting, [], is_certain=True)
+    search = WindowSearch(_gpus(cluster))
+    if not search.has_slices(wanted[0]):
+        return None
+    attempt = _Attempt(cluster, pod, pipeline, may_move, now)
+    by_moves = [search.candidates(wanted[0], moves) for moves in range(1, moves_max + 1)]
+    for carried_out in (attempt.in_any_order, attempt.waiting_pod_first):
+        for candidates in by_moves:
+            tried = map(carried_out, islice(_tried(candidates), TRIES_MAX))
+            found = next((one for one in tried if one is not None), None)
+            if found is not None:
+                return found
     return None
 
 
-def _candidates(cluster: Cluster, wanted: str, moves_max: int) -> list[_Candidate]:
-    """Every window with few enough pods in it, the cheapest first."""
-    found: list[_Candidate] = []
-    free = size = 0
-    dynamic = [(b.node.name, b.gpus) for b in cluster.candidates() if b.node and b.gpus]
-    for name, gpus in sorted(dynamic, key=lambda one: one[0]):
-        free, size = free + gpus.free_slices, max(size, _size(gpus.gpu_model, wanted))
-        for gpu, layout in enumerate(gpus.held):
-            found += (
-                (len(window.inside), window.slices, len(found), name, gpu, window)
-                for window in _windows(gpus.gpu_model, layout, wanted)
-                if len(window.inside) <= moves_max
-            )
-    if free < size:
-        return []
-    return sorted(found, key=lambda one: one[:3])[:WINDOWS_MAX]
+def _gpus(cluster: Cluster) -> list[Gpu]:
+    """The dynamic MIG GPUs, by the names of their nodes."""
+    dynamic = ((one.node.name, one.gpus) for one in cluster.candidates() if one.node and one.gpus)
+    return [
+        Gpu(name, index, gpus.gpu_model, layout)
+        for name, gpus in sorted(dynamic, key=lambda one: one[0])
+        for index, layout in enumerate(gpus.held)
+    ]
 
 
-@lru_cache(maxsize=65536)
-def _windows(
-    gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout, wanted: str
-) -> tuple[_Window, ...]:
-    known = mig_layout.profile_of(gpu_model, wanted)
-    if known is None or layout == BLOCKED:
-        return ()
-    found: list[_Window] = []
-    for start in known.starts:
-        window = known.kind.mask(start)
-        inside = tuple(slot for slot in layout if mig_layout.occupancy(gpu_model, (slot,)) & window)
-        rest = tuple(slot for slot in layout if slot not in inside)
-        beside = mig_layout.with_slot(rest, wanted, start)
-        outbound = tuple(name for name, _ in inside if not mig_layout.fits(gpu_model, beside, name))
-        slices = mig_layout.occupancy(gpu_model, inside).bit_count()
-        if mig_layout.is_legal(gpu_model, beside):
-            found.append(_Window(start, slices, inside, outbound))
-    return tuple(found)
+def _tried(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Those that are tried, in order: not every one of a kind."""
+    kinds: Counter[object] = Counter()
+    for candidate in candidates:
+        kinds[candidate.kind] += 1
+        if kinds[candidate.kind] <= TRIES_OF_A_KIND_MAX:
+            yield candidate
 
 
 class _Attempt:
-    """Tries windows for one pod; caches the profiles that fit nowhere else."""
+    """Carries candidates out on views of the cluster."""
 
     def __init__(
         self,
         cluster: Cluster,
         pod: Pod,
         pipeline: Pipeline,
-        wanted: str,
         may_move: Callable[[Pod], bool],
         now: float,
     ) -> None:
         self._cluster = cluster
         self._pod = pod
         self._pipeline = pipeline
-        self._wanted = wanted
         self._may_move = may_move
         self._now = now
-        self._has_room: dict[str, bool] = {}
 
-    def moves(self, node_name: str, gpu: int, window: _Window) -> tuple[Relocation, ...] | None:
-        """New placements of the pods in the window, or None if one of them has none."""
-        if not all(self._goes_elsewhere(profile) for profile in window.outbound):
-            return None
-        node_info = self._cluster.at(node_name)
-        assert node_info is not None
-        leaving = list(_holders(node_info, gpu, window))
-        is_known = len(leaving) == len(window.inside)
-        if not is_known or not all(self._may_move(holder) for holder, _ in leaving):
-            return None
-        overlay = WhatIfView(self._cluster)
-        tried = overlay.changed[node_name] = node_info.copy()
-        for holder, _ in leaving:
-            tried.remove(holder.uid)
-        if first_rejection(self._pod, tried, self._pipeline.points(self._pod).filters):
-            return None
-        mig_placement = MigPlacement(gpu, window.start, self._wanted)
-        overlay.place(self._pod, node_name, Devices(mig_placements=(mig_placement,)))
-        assert tried.gpus is not None, "a window of a node without dynamic MIG"
-        return self._placed_again(overlay, tried.gpus.gpu_model, leaving)
+    def in_any_order(self, candidate: Candidate) -> Plan | None:
+        """The certain plan of a candidate, or None."""
+        leaving = self._leaving(candidate)
+        plan = self._certain(leaving) if leaving else None
+        if plan is None and len(leaving) > len(candidate.windows):
+            plan = self._certain(leaving[::-1])  # several pods of one window
+        return plan
 
-    def _goes_elsewhere(self, profile: str) -> bool:
-        known = self._has_room.get(profile)
-        if known is None:
-            known = self._has_room[profile] = bool(self._cluster.index.mig_layouts.ranked(profile))
-        return known
-
-    def _placed_again(
-        self,
-        overlay: WhatIfView,
-        gpu_model: mig_layout.GpuModel,
-        leaving: list[tuple[Pod, MigPlacement]],
-    ) -> tuple[Relocation, ...] | None:
-        moves: list[Relocation] = []
-        for pod, mig_placement in sorted(
-            leaving, key=lambda one: (-_size(gpu_model, one[1].profile), one[1])
-        ):
-            found = place(overlay, pod, self._pipeline)
+    def waiting_pod_first(self, candidate: Candidate) -> Plan | None:
+        """The plan if the waiting pod is decided before the replacements, or None."""
+        leaving = self._leaving(candidate)
+        view = self._view()
+        for one in leaving:
+            view.remove(one.pod.uid, one.gpu.node_name)
+        placed = self._place(view, self._pod) if leaving else None
+        if placed is None:
+            return None
+        view.place(self._pod, placed.node_name, placed.devices)
+        moves: dict[str, Relocation] = {}
+        for one in sorted(leaving, key=lambda one: -_profile(one).size):
+            found = self._place(view, one.pod)
             if found is None:
                 return None
-            overlay.place(pod, found.node_name, found.devices)
-            lost = _gpu_minutes(gpu_model, pod, mig_placement, self._now)
-            moves.append(
-                Relocation(
-                    pod=pod,
-                    source=mig_placement,
-                    node_name=found.node_name,
-                    devices=found.devices,
-                    gpu_minutes=lost,
-                )
-            )
-        return tuple(moves)
+            view.place(one.pod, found.node_name, found.devices)
+            moves[one.pod.uid] = self._relocation(one, found)
+        in_order = [moves[one.pod.uid] for one in leaving]
+        return _plan_of(self._cluster, view, placed, in_order, is_certain=False)
+
+    def _leaving(self, candidate: Candidate) -> list[_Leaving]:
+        """The pods to move, in order; none if one of them is unknown or has to stay."""
+        leaving: list[_Leaving] = []
+        for window in candidate.windows:
+            found = self._pods_in(window)
+            if len(found) < len(window.shape.inside):
+                return []
+            leaving += found
+        return leaving
+
+    def _pods_in(self, window: Window) -> list[_Leaving]:
+        """The pods in a window that may move, the smallest first; one with several instances may
+        not.
+        """
+        gpu = window.gpu
+        node_info = self._cluster.at(gpu.node_name)
+        assert node_info is not None, "a window of a node that does not exist"
+        found: list[_Leaving] = []
+        for pod, allocation in node_info.pods.values():
+            mine = [s for s in allocation.mig_placements if window.is_held_by(s)]
+            if mine and len(allocation.mig_placements) == 1 and self._may_move(pod):
+                found.append(_Leaving(pod, gpu, mine[0]))
+        return sorted(found, key=lambda one: (_profile(one).size, one.source))
+
+    def _certain(self, leaving: list[_Leaving]) -> Plan | None:
+        """The plan if each pod has the same place before and after its predecessor has ended."""
+        view, moves = self._view(), list[Relocation]()
+        for one in leaving:
+            early = self._place(view, one.pod)
+            if early is None:
+                return None
+            view.remove(one.pod.uid, one.gpu.node_name)
+            found = self._place(view, one.pod)
+            if found is None or not _is_same(early, found):
+                return None
+            view.place(one.pod, found.node_name, found.devices)
+            moves.append(self._relocation(one, found))
+        placed = self._place(view, self._pod)
+        if placed is None:
+            return None
+        view.place(self._pod, placed.node_name, placed.devices)
+        return _plan_of(self._cluster, view, placed, moves, is_certain=True)
+
+    def _view(self) -> WhatIfView:
+        """The cluster with the pods that are nominated beside the waiting pod."""
+        view = WhatIfView(self._cluster)
+        view.hold(stronger(self._cluster.nominated, self._pod))
+        return view
+
+    def _place(self, view: WhatIfView, pod: Pod) -> Placement | None:
+        found = place(view, pod, self._pipeline)
+        return found if found is not None and len(found.devices.mig_placements) == 1 else None
+
+    def _relocation(self, one: _Leaving, found: Placement) -> Relocation:
+        return Relocation(
+            pod=one.pod,
+            source=one.source,
+            node_name=found.node_name,
+            devices=found.devices,
+            gpu_minutes=_gpu_minutes(one, self._now),
+        )
 
 
-def _holders(node_info: NodeInfo, gpu: int, window: _Window) -> Iterator[tuple[Pod, MigPlacement]]:
-    """The pods in the window; a pod with several instances is not moved."""
-    slots = set(window.inside)
-    for pod, allocation in node_info.pods.values():
-        mine = [
-            s for s in allocation.mig_placements if s.gpu == gpu and (s.profile, s.start) in slots
-        ]
-        if mine and len(allocation.mig_placements) == 1:
-            yield pod, mine[0]
+def _is_same(one: Placement, other: Placement) -> bool:
+    return (one.node_name, one.devices) == (other.node_name, other.devices)
 
 
-def _size(gpu_model: mig_layout.GpuModel, name: str) -> int:
-    profile = mig_layout.profile_of(gpu_model, name)
-    return profile.size if profile else 0
+def _plan_of(
+    cluster: Cluster,
+    view: WhatIfView,
+    placed: Placement,
+    moves: list[Relocation],
+    *,
+    is_certain: bool,
+) -> Plan:
+    """The plan whose result the view shows."""
+    gain = 0.0
+    for name, after in view.changed.items():
+        before = cluster.at(name)
+        if before is not None and before.gpus is not None and after.gpus is not None:
+            gain += _cost(before.gpus) - _cost(after.gpus)
+    return Plan(
+        pod=placed.pod,
+        node_name=placed.node_name,
+        mig_placement=placed.devices.mig_placements[0],
+        moves=tuple(moves),
+        gain=round(gain, DIGITS),
+        is_certain=is_certain,
+    )
 
 
-def _gpu_minutes(
-    gpu_model: mig_layout.GpuModel, pod: Pod, mig_placement: MigPlacement, now: float
-) -> float:
-    profile = mig_layout.profile_of(gpu_model, mig_placement.profile)
-    since = epoch(pod.created)
-    if profile is None or since is None:
+def _cost(gpus: DynamicGpus) -> float:
+    return sum(cost(gpus.gpu_model, layout) for layout in gpus.held)
+
+
+def _profile(one: _Leaving) -> mig_layout.Profile:
+    profile = mig_layout.profile_of(one.gpu.gpu_model, one.source.profile)
+    assert profile is not None, "a slot of a window has a profile of the GPU"
+    return profile
+
+
+def _gpu_minutes(one: _Leaving, now: float) -> float:
+    since = epoch(one.pod.created)
+    if since is None:
         return 0.0
-    return max(0.0, now - since) / 60 * profile.compute / gpu_model.compute_slices
+    share = _profile(one).compute / one.gpu.gpu_model.compute_slices
+    return max(0.0, now - since) / 60 * share

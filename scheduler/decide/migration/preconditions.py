@@ -6,48 +6,26 @@ all the first ones hold.
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
+from scheduler.decide.migration.restore import MigrationCandidate
 from scheduler.model import well_known
 from scheduler.model.crd.migration import Migration, MigrationKind
 from scheduler.model.crd.migration_blockers import GRACE_MAX_S, BlockedBy, Blocker, OwnerFacts
+from scheduler.model.crd.migration_consent import missing_consent
 from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 from scheduler.state.migration.history import Timings
 
-#: Controllers that recreate a deleted pod as the same workload.
-KINDS: Final = frozenset(("ReplicaSet", "StatefulSet", "Job"))
-KUEUE: Final = "kueue.x-k8s.io/"
-
 
 def pod_blocker(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> BlockedBy | None:
     """The precondition on the pod itself that does not hold."""
-    return _of_owner(pod) or _of_state(pod) or _of_age(pod, move, now, timings)
+    return consent_blocker(pod) or _of_age(pod, move, now, timings)
 
 
-def _of_owner(pod: Pod) -> BlockedBy | None:
-    setting = pod.annotations.get(well_known.RESTORE)
-    if setting == "never":
-        return BlockedBy(Blocker.OPTED_OUT, f"annotation {well_known.RESTORE} is never")
-    if pod.owner is None:
-        return BlockedBy(
-            Blocker.NO_CONTROLLER, "the pod has no controller, so it would not be created again"
-        )
-    if pod.owner.word not in KINDS:
-        return BlockedBy(
-            Blocker.UNKNOWN_CONTROLLER,
-            f"its controller is a {pod.owner.word}, whose pods are not migrated",
-        )
-    if pod.owner.kind == "Job" and setting != "auto":
-        return BlockedBy(
-            Blocker.JOB_NOT_OPTED_IN,
-            f"pods of Jobs are migrated only with the annotation {well_known.RESTORE}: auto",
-        )
-    if any(key.startswith(KUEUE) for key in (*pod.labels, *pod.annotations)):
-        return BlockedBy(Blocker.MANAGED_BY_ANOTHER_QUEUE, "Kueue decides when the pod runs")
-    return None
+def consent_blocker(pod: Pod) -> BlockedBy | None:
+    """Why the pod must not be evicted at any age: its annotations, its controller, its state."""
+    return missing_consent(pod) or _of_state(pod)
 
 
 def _of_state(pod: Pod) -> BlockedBy | None:
@@ -69,6 +47,20 @@ def _of_age(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> Bloc
     if since is None or now - since < enough_s:
         return BlockedBy(Blocker.TOO_YOUNG, f"less than {enough_s:g} s have passed")
     return None
+
+
+def claim_blocker(candidate: MigrationCandidate) -> BlockedBy | None:
+    """Why another pod would not get other devices."""
+    if not candidate.is_named:
+        return None
+    used = candidate.pod.resource_claims.claims
+    degraded = {name.partition("/")[0] for name in candidate.source}
+    names = sorted({one.claim_name for one in used if one.name in degraded})
+    return BlockedBy(
+        Blocker.NAMED_CLAIM,
+        f"it names ResourceClaim {' and '.join(names)}, which its replacement would use as it is;"
+        " only claims of a resourceClaimTemplateName are created again",
+    )
 
 
 def owner_blocker(pod: Pod, move: MigrationKind, facts: OwnerFacts) -> BlockedBy | None:

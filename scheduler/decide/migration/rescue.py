@@ -1,7 +1,8 @@
 """Whether a pending pod would get another tier if it were admitted now.
 
 The tier is chosen at admission and cannot change afterwards, while the free capacity does. If an
-admission would now choose another tier, a replacement of the pod would run.
+admission would now choose another tier, a replacement of the pod would run. ResourceClaims need no
+rescue: every decision tries all subrequests of ``firstAvailable``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from scheduler.decide.admission.fallback_candidates import options
 from scheduler.decide.admission.fallback_policy import FallbackPolicy
 from scheduler.decide.admission.tier_selection import TierGranted, choose_tier, is_degradable
+from scheduler.decide.migration.claims import created_again
 from scheduler.decide.migration.restore import MigrationCandidate, Waiting, admitted_pods
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.crd.migration import MigrationKind
@@ -38,7 +40,8 @@ def rescuable(
     if cluster.quotas.refusal(wanted, admitted) is not None:
         return None  # a quota would reject the replacement
     tries = options(cluster, wanted, policy, admitted)
-    found = choose_tier(cluster, wanted, tries, held, others, pipeline)
+    claims = created_again(cluster.dra, pod)
+    found = choose_tier(cluster, wanted, tries, held, others, pipeline, claims=claims)
     if not isinstance(found, TierGranted) or _is_same(found.pod, pod):
         return None
     return MigrationCandidate(MigrationKind.RESCUE, pod, found.pod, found.placement.node_name)

@@ -1,7 +1,8 @@
 """Whether the requested tier of a degraded pod is free beside all stronger pods.
 
 The check equals that of an admission, with the same holders and the requested tier only. So a pod
-is never evicted for a slice that its replacement would not get.
+is never evicted for a slice that its replacement would not get. Of a ResourceClaim the first
+subrequest of ``firstAvailable`` is the requested tier.
 """
 
 from __future__ import annotations
@@ -13,11 +14,18 @@ import msgspec
 
 from scheduler.decide.admission.fallback_candidates import Candidate
 from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
+from scheduler.decide.migration.claims import (
+    DegradedClaims,
+    Subrequests,
+    degraded_claims,
+    devices_of,
+)
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.crd.migration import Migration, MigrationKind, match_of, name_of, profiles
 from scheduler.model.crd.migration_blockers import OwnerFacts
-from scheduler.model.pods.original_request import with_original_request
+from scheduler.model.dra.device import DeviceId
+from scheduler.model.pods.original_request import unplaced, with_original_request
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservations
@@ -34,22 +42,39 @@ _TIER_ANNOTATIONS: Final = (
 
 
 class MigrationCandidate(msgspec.Struct, frozen=True):
-    """A possible migration; ``wanted`` is the replacement pod."""
+    """A possible migration; ``wanted`` is the replacement pod.
+
+    ``subrequests`` are those of its claims before and after, ``devices`` what its claims get.
+    ``is_named``: only claims that the pod names are degraded.
+    """
 
     move: MigrationKind
     pod: Pod
     wanted: Pod
     node_name: str
+    subrequests: tuple[Subrequests, Subrequests] = ({}, {})
+    devices: tuple[DeviceId, ...] = ()
+    is_named: bool = False
+
+    @property
+    def source(self) -> dict[str, int]:
+        """What the pod has."""
+        return {**self.pod.gpu_requests, **self.subrequests[0]}
+
+    @property
+    def target(self) -> dict[str, int]:
+        """What its replacement gets."""
+        return {**self.wanted.gpu_requests, **self.subrequests[1]}
 
     @property
     def change(self) -> str:
         """``1g.10gb->2g.20gb``, for messages."""
-        return f"{profiles(self.pod.gpu_requests)}->{profiles(self.wanted.gpu_requests)}"
+        return f"{profiles(self.source)}->{profiles(self.target)}"
 
     @property
     def key(self) -> tuple[object, ...]:
         """The fields that identify an unchanged candidate."""
-        return self.move, self.pod.uid, tuple(sorted(self.wanted.gpu_requests.items()))
+        return self.move, self.pod.uid, tuple(sorted(self.target.items()))
 
 
 def restorable(
@@ -57,15 +82,31 @@ def restorable(
 ) -> MigrationCandidate | None:
     """The possible restore of a degraded pod."""
     wanted = with_original_request(pod)
-    if wanted is None or wanted.gpu_requests == pod.gpu_requests:
-        return None
+    has_tier = wanted is not None and wanted.gpu_requests != pod.gpu_requests
+    degraded = degraded_claims(cluster.dra, pod, with_named=not has_tier)
+    if wanted is None or not has_tier:
+        if not degraded.target:
+            return None
+        wanted = unplaced(pod)
     if cluster.quotas.refusal(wanted, admitted_pods(reservations, pod)) is not None:
         return None  # a quota would reject the replacement
-    held = reservations.holders(pod.priority)
-    found = choose_tier(cluster, wanted, [Candidate(pod=wanted)], held, waiting, pipeline)
-    if not isinstance(found, TierGranted):
-        return None
-    return MigrationCandidate(MigrationKind.RESTORE, pod, wanted, found.placement.node_name)
+    held, options = reservations.holders(pod.priority), [Candidate(pod=wanted)]
+    claims = degraded.claims
+    found = choose_tier(cluster, wanted, options, held, waiting, pipeline, claims=claims)
+    return _restore(pod, found, degraded) if isinstance(found, TierGranted) else None
+
+
+def _restore(pod: Pod, found: TierGranted, degraded: DegradedClaims) -> MigrationCandidate:
+    plan = found.placement.claims
+    return MigrationCandidate(
+        MigrationKind.RESTORE,
+        pod,
+        found.pod,
+        found.placement.node_name,
+        subrequests=(degraded.source, degraded.target),
+        devices=devices_of(plan.allocations) if plan is not None else (),
+        is_named=degraded.is_named,
+    )
 
 
 def admitted_pods(reservations: Reservations, pod: Pod) -> list[Pod]:
@@ -93,10 +134,11 @@ def migration_of(
         index=match.index,
         pod_name=pod.name,
         pod_uid=pod.uid,
-        source=dict(pod.gpu_requests),
-        target=dict(candidate.wanted.gpu_requests),
+        source=candidate.source,
+        target=candidate.target,
         node_name=candidate.node_name,
         requests=dict(candidate.wanted.requests),
+        devices=candidate.devices,
         priority=pod.priority,
         attempt=attempt,
         replicas=facts.replicas,
@@ -106,10 +148,10 @@ def migration_of(
 
 
 def candidates(pods: Iterable[Pod], scheduler_name: str) -> list[Pod]:
-    """Running degraded pods, by priority and then by time since the degradation."""
+    """Running degraded pods, each once, by priority and then by time since the degradation."""
     running = (
         pod
-        for pod in pods
+        for pod in {one.uid: one for one in pods}.values()
         if pod.node_name and not pod.is_deleting and pod.scheduler_name == scheduler_name
     )
     return sorted(running, key=lambda pod: (-pod.priority, pod.created, pod.uid))
@@ -125,5 +167,6 @@ def group_key(topology: TopologyReader, pod: Pod) -> object:
         pod.namespace,
         pod.group,
         pod.map_text is None,
+        pod.resource_claims.sources,
         *annotations,
     )

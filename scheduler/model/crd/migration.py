@@ -1,9 +1,13 @@
-"""One migration of a pod to another MIG tier, as its PodMigration object holds it.
+"""One migration of a pod to another MIG tier, or to the first choice of its ResourceClaims, as its
+PodMigration object holds it.
 
 A migration evicts a pod so that the admission of its replacement gets another tier (design 5.16)::
 
     Restore   a degraded pod, when the tier that it requested is free
     Rescue    a pod that stays pending, when another tier of its ladder is free
+
+Of a claim the first subrequest of ``firstAvailable`` is the requested tier. Every decision tries
+the others too, so a claim needs no rescue.
 
 The object ``podmigrations.gpu-scheduler.io`` holds everything that must survive a crash. It has no
 pod template, so the replacement is created from the owner's current template.
@@ -20,6 +24,9 @@ import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.crd.migration_result import MigrationEnd
+from scheduler.model.dra.allocation import Allocation, DeviceResult
+from scheduler.model.dra.claim_plan import ClaimPlan, PlannedClaim
+from scheduler.model.dra.device import DeviceId
 from scheduler.model.pods.pod import Owner, Pod
 
 #: At most ``limits.ATTEMPT_MAX`` and ``limits.TICKET_LENGTH_MAX``.
@@ -49,10 +56,11 @@ class Migration(msgspec.Struct, frozen=True, kw_only=True):
 
     ``owner`` controls the pod, and ``event_target`` is the object that gets the event about the
     result (the Deployment above a ReplicaSet); ``workload`` is ``Pod.workload``. ``source`` and
-    ``target`` are resources with counts, before and after; ``requests`` are all requests of the
-    replacement on ``node_name``. ``attempt`` counts the attempts of this workload including the
-    failed ones before. A migration with an ``end`` is finished: the object is kept, so that a
-    restart knows it.
+    ``target`` are resources with counts, before and after, and subrequests of claims
+    (``claim/request/subrequest``, with 1); ``requests`` are all requests of the replacement on
+    ``node_name``, and ``devices`` those of its claims. ``attempt`` counts the attempts of this
+    workload including the failed ones before. A migration with an ``end`` is finished: the object
+    is kept, so that a restart knows it.
     """
 
     id: str
@@ -69,6 +77,7 @@ class Migration(msgspec.Struct, frozen=True, kw_only=True):
     target: dict[str, int]
     node_name: str
     requests: dict[str, int]
+    devices: tuple[DeviceId, ...] = ()
     priority: int = 0
     attempt: int = 1
     replicas: int = 1
@@ -110,6 +119,18 @@ def holder(migration: Migration) -> Pod:
     )
 
 
+def held_devices(migration: Migration) -> ClaimPlan | None:
+    """The devices that are held for the claims of the replacement; None where it has none."""
+    if not migration.devices:
+        return None
+    results = tuple(
+        DeviceResult(request="", driver=one.driver, pool=one.pool, device=one.device)
+        for one in migration.devices
+    )
+    held = PlannedClaim(key=migration.id, uid="", allocation=Allocation(results=results))
+    return ClaimPlan(migration.node_name, (held,))
+
+
 def is_for(held: Pod, pod: Pod) -> bool:
     """Whether this holder is for the pod. The annotation alone is not sufficient."""
     return (
@@ -118,6 +139,21 @@ def is_for(held: Pod, pod: Pod) -> bool:
         and pod.owner is not None
         and pod.owner == held.owner
     )
+
+
+def awaited_node(held: Mapping[str, Pod], pod: Pod) -> str:
+    """The node on which one of these holders holds capacity for the pod; empty if none does."""
+    found = held.get(pod.annotations.get(well_known.MIGRATION, ""))
+    return found.nominated_node if found is not None and is_for(found, pod) else ""
+
+
+def is_subrequest(name: str) -> bool:
+    """Whether a name in ``Migration.target`` is ``claim/request/subrequest``, not a resource.
+
+    >>> is_subrequest("accel/gpu/large"), is_subrequest("nvidia.com/mig-2g.20gb")
+    (True, False)
+    """
+    return name.count("/") == 2
 
 
 def profiles(devices: Mapping[str, int]) -> str:

@@ -28,6 +28,10 @@ class Blocker(enum.Enum):
     JOB_NOT_OPTED_IN = ("pods of Jobs are migrated only with the annotation restore: auto", True)
     MANAGED_BY_ANOTHER_QUEUE = ("Kueue or another queue manager starts the pod", True)
     SCHEDULING_GATED = ("the pod has scheduling gates", False)
+    NAMED_CLAIM = (
+        "the pod names the degraded ResourceClaim, so its replacement would have the same devices",
+        True,
+    )
     TERMINATING = ("the pod is terminating or finished", False)
     TOO_YOUNG = ("the pod has not run, or been pending, for the minimum time", False)
     MIGRATION_IN_PROGRESS = ("a migration of another pod of the workload is in progress", False)

@@ -13,6 +13,8 @@ import msgspec
 
 from scheduler.model.crd.migration import Migration, MigrationKind
 from scheduler.model.crd.migration_result import BY_WORD, MigrationEnd
+from scheduler.model.dra.device import DeviceId
+from scheduler.model.limits import POD_CLAIM_DEVICES_MAX
 from scheduler.model.pods.pod import Owner
 from scheduler.model.timestamps import epoch, rfc3339
 
@@ -20,7 +22,7 @@ GROUP: Final = "gpu-scheduler.io"
 VERSION: Final = "v1alpha1"
 KIND: Final = "PodMigration"
 PLURAL: Final = "podmigrations"
-#: Maximum number of characters of the result's message in the status.
+#: Maximum number of characters of the result's message in the status, and of the change.
 TEXT_MAX: Final = 500
 
 
@@ -36,6 +38,12 @@ class _PodRef(msgspec.Struct, frozen=True):
     uid: str
 
 
+class _DeviceRef(msgspec.Struct, frozen=True):
+    driver: str
+    pool: str
+    device: str
+
+
 class _Spec(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
     move: MigrationKind = msgspec.field(name="type")
     pod: _PodRef
@@ -49,6 +57,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defa
     target: dict[str, int] = msgspec.field(name="to")
     node: str
     requests: dict[str, int]
+    devices: tuple[_DeviceRef, ...] = ()
     priority: int = 0
     attempt: int
     replicas: int
@@ -93,11 +102,12 @@ def encode(migration: Migration, namespace: str) -> bytes:
         workload_key=migration.workload,
         revision=migration.revision,
         index=migration.index,
-        change=migration.change,
+        change=migration.change[:TEXT_MAX],
         source=migration.source,
         target=migration.target,
         node=migration.node_name,
         requests=migration.requests,
+        devices=tuple(_DeviceRef(*one) for one in migration.devices),
         priority=migration.priority,
         attempt=migration.attempt,
         replicas=migration.replicas,
@@ -142,6 +152,10 @@ def decode(content: bytes) -> Migration:
         target=spec.target,
         node_name=spec.node,
         requests=spec.requests,
+        devices=tuple(
+            DeviceId(one.driver, one.pool, one.device)
+            for one in spec.devices[:POD_CLAIM_DEVICES_MAX]
+        ),
         priority=spec.priority,
         attempt=spec.attempt,
         replicas=spec.replicas,

@@ -105,15 +105,20 @@ def cuda_mode(pod: Pod) -> CudaMode:
 
 
 def environment(
-    pod: Pod, devices: Devices, entry: MapEntry | None = None
+    pod: Pod,
+    devices: Devices,
+    entry: MapEntry | None = None,
+    auto: CudaMode = CudaMode.AUTO,
 ) -> tuple[str | None, tuple[str, ...]]:
     """The value of CUDA_VISIBLE_DEVICES, and one per requesting container if several.
 
-    On a kubelet-assigned node only the mode ``index`` sets the map's indexes.
+    On a kubelet-assigned node only the mode ``index`` sets the map's indexes. ``auto`` is what the
+    mode ``auto`` means on the node.
     """
     if entry is None and not devices.numbers:
         return None, ()
     mode = cuda_mode(pod)
+    mode = auto if mode is CudaMode.AUTO else mode
     insists = mode in (CudaMode.INDEX, CudaMode.LOCAL) and pod.requests.get(well_known.GPU, 0) > 0
     numbers = devices.numbers or (entry.devices if entry and insists else ())
     if not numbers or mode is CudaMode.NONE:

@@ -7,18 +7,23 @@ The annotation ``gpu-scheduler.io/devices`` is a list joined by ``"; "``::
     gpu.shared x 1   one share of a GPU, by the name that the device plugin gives to shares
     2g.20gb x 1      one MIG instance, chosen by the kubelet
     2g.20gb@0/4      the MIG instance that begins at memory slice 4 of GPU 0 (dynamic MIG nodes)
+    claim:gpu-0      the DRA devices of its claims, by name
 """
 
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import msgspec
 
 from scheduler.model.limits import DEVICES_LENGTH_MAX
 
+#: The DRA devices that the annotation names.
+CLAIMED_MAX: Final = 32
 _COUNT = re.compile(r"([A-Za-z0-9._+-]{1,63}) x ([1-9][0-9]{0,5})")
 _MIG_PLACEMENT = re.compile(r"([a-z0-9.+-]{1,40})@(0|[1-9][0-9]{0,3})/(0|[1-9][0-9]?)")
+_CLAIMED = re.compile(r"claim:([a-z0-9-]{1,63}(?:,[a-z0-9-]{1,63}){0,31})")
 _NUMBERS = re.compile(r"gpu:((?:0|[1-9][0-9]{0,8})(?:,(?:0|[1-9][0-9]{0,8})){0,255})")
 
 
@@ -35,15 +40,17 @@ class MigPlacement(msgspec.Struct, frozen=True, gc=False, order=True):
 
 class Devices(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Assigned devices: GPUs by ``numbers`` (host indexes), MIG instances by ``mig_placements``
-    where the scheduler chooses them, the rest by ``counts`` of a profile.
+    where the scheduler chooses them, the rest by ``counts`` of a profile. ``claimed`` are the names
+    of DRA devices, at most CLAIMED_MAX.
     """
 
     numbers: tuple[int, ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
     mig_placements: tuple[MigPlacement, ...] = msgspec.field(default=(), name="spots")
+    claimed: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.numbers or self.counts or self.mig_placements)
+        return bool(self.numbers or self.counts or self.mig_placements or self.claimed)
 
 
 def format_devices(devices: Devices) -> str:
@@ -57,6 +64,7 @@ def format_devices(devices: Devices) -> str:
     parts = [f"gpu:{join_numbers(devices.numbers)}"] if devices.numbers else []
     parts += [str(mig_placement) for mig_placement in devices.mig_placements]
     parts += [f"{profile} x {count}" for profile, count in devices.counts]
+    parts += [f"claim:{','.join(devices.claimed)}"] if devices.claimed else []
     return "; ".join(parts)
 
 
@@ -67,6 +75,7 @@ def parse_devices(text: str) -> Devices | None:
     numbers: tuple[int, ...] = ()
     counts: list[tuple[str, int]] = []
     mig_placements: list[MigPlacement] = []
+    claimed: tuple[str, ...] = ()
     for part in text.split("; "):
         if found := _NUMBERS.fullmatch(part):
             if numbers:
@@ -74,13 +83,17 @@ def parse_devices(text: str) -> Devices | None:
             numbers = tuple(int(number) for number in found[1].split(","))
         elif found := _COUNT.fullmatch(part):
             counts.append((found[1], int(found[2])))
+        elif found := _CLAIMED.fullmatch(part):
+            if claimed:
+                return None
+            claimed = tuple(found[1].split(","))
         elif found := _MIG_PLACEMENT.fullmatch(part):
             mig_placements.append(MigPlacement(int(found[2]), int(found[3]), found[1]))
         else:
             return None
     if len(set(numbers)) != len(numbers) or len(set(mig_placements)) != len(mig_placements):
         return None
-    return Devices(numbers, tuple(counts), tuple(mig_placements))
+    return Devices(numbers, tuple(counts), tuple(mig_placements), claimed)
 
 
 def join_numbers(numbers: tuple[int, ...]) -> str:

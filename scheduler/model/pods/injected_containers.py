@@ -22,7 +22,7 @@ from scheduler.model import well_known
 class Injector(msgspec.Struct, frozen=True):
     """An injector by container name; with ``is_prefix`` also that name, a dash and a suffix."""
 
-    who: str
+    product: str
     source: str
     is_prefix: bool = False
 

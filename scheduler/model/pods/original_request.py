@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from scheduler.model import limits, resources, well_known
+from scheduler.model.dra.pod_claims import NO_CLAIMS
 from scheduler.model.mig.tier_nodes import parse_where
 from scheduler.model.pods.pod import Container, Pod
 from scheduler.model.pods.pod_variants import with_containers
@@ -58,7 +59,15 @@ def unplaced(pod: Pod) -> Pod:
         for key, value in pod.annotations.items()
         if key not in _OURS and not well_known.is_protected(key)
     }
-    return msgspec.structs.replace(bare, node_name="", nominated_node="", annotations=kept)
+    # The claim for its extended resources goes with the pod.
+    claims = msgspec.structs.replace(bare.resource_claims, extended="")
+    return msgspec.structs.replace(
+        bare,
+        node_name="",
+        nominated_node="",
+        annotations=kept,
+        resource_claims=claims or NO_CLAIMS,
+    )
 
 
 def memory_given(pod: Pod) -> dict[str, str]:

@@ -18,10 +18,11 @@ ordinary pod.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
 import msgspec
 
+from scheduler.model.limits import POD_CLAIMS_MAX
 from scheduler.model.selector import LabelSelector, PreferredTerm, Term, Toleration
 from scheduler.model.volumes.csi_volume import Disk
 
@@ -154,6 +155,14 @@ class ContainerFields(msgspec.Struct, frozen=True, rename="camel", kw_only=True)
     volume_mounts: tuple[MountFields, ...] = ()
 
 
+class ResourceClaimFields(msgspec.Struct, frozen=True, rename="camel"):
+    """One of ``spec.resourceClaims``: a ResourceClaim, or a template for one."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class SpecFields(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """The fields of ``spec`` that matter here; an API type inherits or repeats them."""
 
@@ -163,7 +172,9 @@ class SpecFields(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     host_network: bool = False
     host_users: bool | None = None
     init_containers: tuple[ContainerFields, ...] = ()
-    resource_claims: tuple[Present, ...] = ()
+    resource_claims: Annotated[
+        tuple[ResourceClaimFields, ...], msgspec.Meta(max_length=POD_CLAIMS_MAX)
+    ] = ()
     scheduling_group: Present | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[SpreadFields, ...] = ()
@@ -186,8 +197,6 @@ class Spec(Protocol):
     def host_users(self) -> bool | None: ...
     @property
     def init_containers(self) -> Sequence[ContainerFields]: ...
-    @property
-    def resource_claims(self) -> Sequence[object]: ...
     @property
     def scheduling_group(self) -> object | None: ...
     @property
@@ -237,8 +246,6 @@ def _unknown_spread(constraints: Sequence[SpreadFields]) -> Iterator[str]:
 
 
 def _whole_pod(spec: Spec) -> Iterator[str]:
-    if spec.resource_claims:
-        yield "spec.resourceClaims"
     if spec.scheduling_group is not None:
         yield "spec.schedulingGroup"
     if spec.workload_ref is not None:

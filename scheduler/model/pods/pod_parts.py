@@ -55,16 +55,29 @@ class Role(enum.Enum):
     INIT = "init"
 
 
+class ExtendedRequest(msgspec.Struct, frozen=True, gc=False):
+    """A container's request for an extended resource, which a device plugin or DRA serves.
+
+    ``position`` is its place among the names of all resources that the container requests.
+    """
+
+    resource: str
+    count: int
+    position: int
+
+
 class Container(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One container: its device requests and its CUDA_VISIBLE_DEVICES.
 
-    ``cuda_literal`` is the literal value (None: no entry or no literal), ``cuda_key`` the
-    annotation from which the downward API reads the value.
+    ``extended`` are its requests for extended resources, GPUs too. ``cuda_literal`` is the literal
+    value (None: no entry or no literal), ``cuda_key`` the annotation from which the downward API
+    reads the value.
     """
 
     name: str
     role: Role = Role.APP
     devices: dict[str, int] = {}
+    extended: tuple[ExtendedRequest, ...] = ()
     cuda_literal: str | None = None
     cuda_key: str | None = None
 

@@ -11,6 +11,7 @@ import msgspec
 
 from scheduler.model import resources, well_known
 from scheduler.model.pods.pod import Container, Pod, Role
+from scheduler.model.pods.pod_parts import ExtendedRequest
 
 
 def with_resources(pod: Pod, changes: Mapping[str, str]) -> Pod:
@@ -39,7 +40,24 @@ def with_containers(pod: Pod, containers: tuple[Container, ...]) -> Pod:
         if not well_known.is_gpu_device(resource)
     }
     resources.add(requests, device_requests(containers))
+    containers = tuple(map(_with_extended, containers))
     return msgspec.structs.replace(pod, containers=containers, requests=requests)
+
+
+def _with_extended(container: Container) -> Container:
+    """The container with its devices among its extended resources too."""
+    known = {one.resource: one for one in container.extended}
+    has = {r: one.count for r, one in known.items() if well_known.is_gpu_device(r)}
+    if has == container.devices:
+        return container
+    others = tuple(one for r, one in known.items() if r not in has)
+    after = max((one.position for one in container.extended), default=-1) + 1
+    devices = tuple(
+        ExtendedRequest(resource=resource, count=count, position=at)
+        for at, (resource, count) in enumerate(container.devices.items(), after)
+        if count > 0
+    )
+    return msgspec.structs.replace(container, extended=(*others, *devices))
 
 
 def device_requests(containers: tuple[Container, ...]) -> dict[str, int]:

@@ -24,6 +24,7 @@ class ConditionReason(enum.StrEnum):
     QUOTA_EXCEEDED = "QuotaExceeded"
     WAITING_FOR_CAPACITY = "WaitingForCapacity"
     WAITING_FOR_VOLUME = "WaitingForVolume"
+    WAITING_FOR_CLAIM = "WaitingForClaim"
     UNREADABLE_POD = "UnreadablePod"
     UNSUPPORTED_FIELD = "UnsupportedField"
     TOO_COMPLEX = "TooComplex"
@@ -59,6 +60,8 @@ _MEANINGS: Final = {
     " being bound; the node is in `status.nominatedNodeName`",
     _R.WAITING_FOR_VOLUME: "a PersistentVolumeClaim of the pod is missing, not bound or in use; no"
     " other node would help",
+    _R.WAITING_FOR_CLAIM: "a ResourceClaim of the pod or its DeviceClass is missing, being"
+    " allocated or not usable; no other node would help",
     _R.UNREADABLE_POD: "a field of the pod is invalid or exceeds its limit",
     _R.UNSUPPORTED_FIELD: "the pod uses a field that this scheduler does not implement",
     _R.TOO_COMPLEX: "one scheduling decision for the pod exceeds the step limit",

@@ -31,6 +31,11 @@ class RequeueCause(enum.Enum):
         "a PersistentVolumeClaim of the pod was created or changed, or another pod stopped using it"
     )
     STORAGE = "a PersistentVolume, a StorageClass, a CSIStorageCapacity or a CSINode changed"
+    RESOURCE_CLAIM = "a ResourceClaim of the pod was created or changed"
+    RESOURCE_DEVICES = (
+        "a ResourceClaim was deallocated, or a ResourceSlice, a DeviceClass or a DeviceTaintRule"
+        " changed"
+    )
     ADMISSION = "the pod was created again and passed the webhook"
 
 

@@ -22,7 +22,7 @@ ZONE_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 
 
 class ClaimRef(msgspec.Struct, frozen=True, gc=False):
-    """The claim that a volume is for; without ``uid`` it was written by a person."""
+    """The claim that a volume is for; ``uid`` is empty where its author wrote it."""
 
     namespace: str = ""
     name: str = ""

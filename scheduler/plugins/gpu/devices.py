@@ -17,10 +17,9 @@ from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons, Refuse
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
-from scheduler.model.gpu.cuda_env import environment, keys_offered
+from scheduler.model.gpu.cuda_env import CudaMode, cuda_mode, environment, keys_offered
 from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.gpu.gpu_map import MapEntry
-from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Reason
 from scheduler.plugins.gpu.codes import (
@@ -63,7 +62,7 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
     assert node is not None
     if not pod.gpu_requests:
         return FITS
-    if not node.is_index_assigned:
+    if not _assigns_indexes(node_info):
         if pod.reads_devices and pod.map_text is None:
             return (NOTHING_TO_READ,)
         return (KUBELET_PICKS,) if node_info.usage.is_mapped_past_plugin else FITS
@@ -78,8 +77,11 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
 def reserve(context: ReserveContext, placement: Placement) -> Placement:
     """The devices on the chosen node, and the environment of the containers."""
     pod = placement.pod
-    devices = assigned(pod, context.entry, context.node_info, placement.devices.mig_placements)
-    value, shares = environment(pod, devices, context.entry)
+    chosen = placement.devices
+    devices = assigned(pod, context.entry, context.node_info, chosen.mig_placements)
+    if chosen.claimed:
+        devices = msgspec.structs.replace(devices, claimed=chosen.claimed)
+    value, shares = environment_on(pod, devices, context.entry, context.node_info)
     return msgspec.structs.replace(
         placement, devices=devices, cuda_visible_devices=value, shares=shares
     )
@@ -99,10 +101,10 @@ def assigned(
     assert node is not None
     numbers: tuple[int, ...] = ()
     counts = dict(pod.gpu_requests)
-    if entry is not None and has_indexes(pod, node):
+    if entry is not None and node_info.has_indexes_for(pod):
         numbers = entry.devices
         counts.pop(well_known.GPU, None)
-    elif entry is None and node.is_index_assigned and well_known.GPU in counts:
+    elif entry is None and _assigns_indexes(node_info) and well_known.GPU in counts:
         numbers = node_info.free_indexes()[: counts.pop(well_known.GPU)]
         assert len(numbers) == pod.requests[well_known.GPU], "free count and free numbers disagree"
     given = [(node.unit(name), n) for name, n in sorted(counts.items())]
@@ -112,9 +114,23 @@ def assigned(
     return Devices(numbers, tuple(given), mig_placements)
 
 
-def has_indexes(pod: Pod, node: Node) -> bool:
-    """Whether the indexes of a map reach the hardware: without a device plugin, or through ours."""
-    return not pod.gpu_requests or (node.is_index_assigned and well_known.GPU in pod.gpu_requests)
+def _assigns_indexes(node_info: NodeInfo) -> bool:
+    """Whether the scheduler chooses GPUs by index here; a claim names a device of DRA."""
+    assert node_info.node is not None
+    return node_info.node.is_index_assigned and not node_info.is_served_by_dra(well_known.GPU)
+
+
+def environment_on(
+    pod: Pod, devices: Devices, entry: MapEntry | None, node_info: NodeInfo
+) -> tuple[str | None, tuple[str, ...]]:
+    """The environment of a pod with these devices (``model/gpu/cuda_env``).
+
+    A container with devices of a claim counts them from 0, so a value is only for those that read
+    one.
+    """
+    if entry is None or node_info.dra_gpus is None or cuda_mode(pod) is CudaMode.INDEX:
+        return environment(pod, devices, entry)
+    return environment(pod, devices, entry, CudaMode.LOCAL) if pod.reads_devices else (None, ())
 
 
 PLUGIN: Final = Plugin(

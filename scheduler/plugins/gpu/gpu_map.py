@@ -22,7 +22,13 @@ from scheduler.model.gpu.device import join_numbers
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_index import IndexRule
 from scheduler.model.reasons.reason import Reason
-from scheduler.plugins.gpu import map_choice, map_devices, map_lines
+from scheduler.plugins.gpu import (
+    codes,
+    map_choice,
+    map_devices,
+    map_dra_devices,
+    map_lines,
+)
 
 Notes = tuple[tuple[str, str], ...]
 
@@ -63,8 +69,12 @@ def _notes(context: ReserveContext, placement: Placement) -> Notes:
     node = context.node_info.node
     assert node is not None
     if not placement.devices.numbers:
-        text = "gpu-scheduling-map chose the node; which GPU is the kubelet's choice there"
+        is_claimed = placement.claims is not None and placement.claims.extended is not None
+        chosen = "that of the pod's ResourceClaim" if is_claimed else "the kubelet's choice there"
+        text = f"gpu-scheduling-map chose the node; which GPU is {chosen}"
         return (("MapHonouredNodeOnly", text), *_index_notes(pod, value))
+    if context.node_info.dra_gpus is not None:
+        return _index_notes(pod, value)  # the devices of its claims
     notes: Notes = ()
     if not pod.gpu_requests and not node.is_index_assigned:
         text = (
@@ -87,9 +97,9 @@ def _index_notes(pod: Pod, value: str | None) -> Notes:
     return (
         (
             "EnvironmentMayHideGpus",
-            f"{well_known.CUDA_MODE}: index sets CUDA_VISIBLE_DEVICES={value[:80]} although the"
-            " kubelet picks the GPUs here and a container counts its own from 0; write local, or"
-            " leave the annotation out",
+            f"{well_known.CUDA_MODE}: index sets CUDA_VISIBLE_DEVICES={value[:80]} although a"
+            " container counts its own GPUs from 0 on this node; write local, or leave the"
+            " annotation out",
         ),
     )
 
@@ -99,9 +109,11 @@ PLUGIN: Final = Plugin(
     skips_plain=True,
     reads=(pod_reads.MAP, pod_reads.REQUESTS, pod_reads.DEVICES_READ),
     codes=(
-        map_devices.DEVICE_HELD,
-        map_devices.DEVICE_NOT_FOUND,
-        map_devices.DEVICE_FAILED,
+        codes.DEVICE_HELD,
+        codes.DEVICE_NOT_FOUND,
+        codes.DEVICE_FAILED,
+        map_dra_devices.DEVICE_INDEX_UNKNOWN,
+        map_dra_devices.MAP_WITHOUT_CLAIM,
         map_choice.NOT_IN_MAP,
         map_lines.MAP_INVALID,
         map_lines.MAP_NOT_ALLOWED,

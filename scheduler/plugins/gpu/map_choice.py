@@ -17,6 +17,7 @@ import msgspec
 
 from scheduler.framework.budget import Budget
 from scheduler.framework.plugin import (
+    FITS,
     CheckNode,
     Choice,
     ChosenNode,
@@ -26,7 +27,7 @@ from scheduler.framework.plugin import (
 )
 from scheduler.framework.reason_codes import TOO_COMPLEX
 from scheduler.framework.view import View
-from scheduler.model.gpu.cuda_env import environment
+from scheduler.model import well_known
 from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.condition_reason import ConditionReason
@@ -34,7 +35,7 @@ from scheduler.model.reasons.reason import Reason, is_resolvable, with_numbers
 from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins.gpu import map_devices
 from scheduler.plugins.gpu.codes import NOTHING_TO_READ
-from scheduler.plugins.gpu.devices import assigned
+from scheduler.plugins.gpu.devices import assigned, environment_on
 from scheduler.plugins.gpu.map_lines import NO_FREE_MAP_LINE, Lines
 from scheduler.state.node_info import NodeInfo
 
@@ -118,23 +119,41 @@ class NodesOfMap(msgspec.Struct, frozen=True):
         if changed is not None:
             return Refuse(changed)
         reasons = check(node_info)
+        if reasons == FITS:
+            reasons = self._device_reasons(entry, node_info) or check(node_info, entry)
+        elif reasons is not None:
+            reasons = self._with_devices(reasons, entry, node_info)
         if reasons is None:
             return None
-        if not reasons:
-            problem = map_devices.device_problem(
-                self.pod, entry, node_info
-            ) or self._missing_environment(entry, node_info)
-            reasons = () if problem is None else (problem,)
         if reasons:
             return RefusedNode(found.node_name, reasons)
         return ChosenNode(node_info, entry)
+
+    def _device_reasons(self, entry: MapEntry, node_info: NodeInfo) -> Reasons:
+        """Why the pod cannot have the devices of a line."""
+        problem = map_devices.device_problem(
+            self.pod, entry, node_info, self.view.dra
+        ) or self._missing_environment(entry, node_info)
+        return FITS if problem is None else (problem,)
+
+    def _with_devices(self, reasons: Reasons, entry: MapEntry, node_info: NodeInfo) -> Reasons:
+        """The reasons; of DRA devices the one that the pod waits for in place of the number of
+        free GPUs. Another GPU that becomes free does not help the pod, and a missing one never
+        does.
+        """
+        others = tuple(one for one in reasons if one.resource != well_known.GPU)
+        if others == reasons or node_info.dra_gpus is None:
+            return reasons
+        devices = self._device_reasons(entry, node_info)
+        return others + devices if devices else reasons
 
     def _missing_environment(self, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
         """A container reads its devices from an annotation that has no value on this node."""
         pod = self.pod
         if not pod.reads_devices:
             return None
-        value, _ = environment(pod, assigned(pod, entry, node_info), entry)
+        devices = assigned(pod, entry, node_info)
+        value, _ = environment_on(pod, devices, entry, node_info)
         return NOTHING_TO_READ if value is None else None
 
 

@@ -26,47 +26,19 @@ from scheduler.model.reasons.reason import Reason
 from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins.gpu.codes import (
     DEVICE_ASSIGNMENT_UNKNOWN,
+    DEVICE_HELD,
     KUBELET_ASSIGNS_DEVICES,
     NUMBERS_UNKNOWN,
+    broken,
+    has_mig,
+    without_gpu,
 )
-from scheduler.plugins.gpu.devices import has_indexes
+from scheduler.plugins.gpu.map_dra_devices import dra_device_problem
 from scheduler.plugins.gpu.map_lines import refused
+from scheduler.state.dra.store import DraStore
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.reported_devices import failed_gpus
 
-DEVICE_HELD = ReasonCode(
-    name="DEVICE_HELD",
-    meaning="a device of the map is assigned to a pod that does not share it",
-    lifted_by=(RequeueCause.FREED,),
-    stage="GPUMap",
-    next_step="name other devices in the map, or delete the pod that uses them",
-    words=(r"node\(s\) where GPU \d+ is held",),
-)
-DEVICE_NOT_FOUND = ReasonCode(
-    name="DEVICE_NOT_FOUND",
-    meaning="the map names a device that the node does not have, or a GPU with MIG instances",
-    lifted_by=(
-        RequeueCause.NODE,
-        RequeueCause.POD,
-    ),
-    stage="GPUMap",
-    next_step="name only GPUs that the node has and that have no MIG instances, counted from 0",
-    words=(r"node\(s\) (without GPU \d+|whose GPU \d+ has MIG)",),
-    condition=ConditionReason.DEVICE_NOT_FOUND,
-)
-DEVICE_FAILED = ReasonCode(
-    name="DEVICE_FAILED",
-    meaning="the map names a failed GPU",
-    lifted_by=(
-        RequeueCause.NODE,
-        RequeueCause.POD,
-        RequeueCause.DEVICES,
-        RequeueCause.FREED,
-    ),
-    stage="GPUMap",
-    next_step="name another device in the map, or wait until the node's GPU is repaired",
-    words=(r"node\(s\) whose GPU \d+ failed",),
-)
 MAP_NODE_UNKNOWN = ReasonCode(
     name="MAP_NODE_UNKNOWN",
     meaning="no node has the name or alias in the map",
@@ -133,15 +105,19 @@ def target(pod: Pod, entry: MapEntry, view: View) -> Target | Reason:
     return _shares_problem(pod, entry) or _resolved(entry, view)
 
 
-def device_problem(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
+def device_problem(
+    pod: Pod, entry: MapEntry, node_info: NodeInfo, store: DraStore
+) -> Reason | None:
     """The reason why the line's devices are not available on the node, or None."""
-    node = node_info.node
+    node, gpus = node_info.node, node_info.dra_gpus
     assert node is not None
+    if gpus is not None and node_info.has_indexes_for(pod):
+        return dra_device_problem(pod, entry, node_info, gpus, store)
     failed = failed_gpus(node_info).intersection(entry.devices)
     problem = broken(min(failed)) if failed else absence(node, entry.devices)
     if problem is not None:
         return problem
-    if not has_indexes(pod, node):
+    if not node_info.has_indexes_for(pod):
         return None  # the kubelet assigns GPUs: no pod holds an index
     return (
         mig_gpu_reason(node, entry.devices)
@@ -168,11 +144,14 @@ def _handed_out(pod: Pod, node_info: NodeInfo) -> Reason | None:
 def literal_problem(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
     """The reason if a literal environment variable of a container differs from the current map.
 
-    Only where the indexes of the map reach the hardware: elsewhere the author owns the literal.
+    Only where the indexes of the map reach the containers: elsewhere the author owns the literal.
     """
-    assert node_info.node is not None
     mode = cuda_mode(pod)
-    if mode is CudaMode.NONE or not has_indexes(pod, node_info.node):
+    if (
+        mode is CudaMode.NONE
+        or node_info.dra_gpus is not None
+        or not node_info.has_indexes_for(pod)
+    ):
         return None
     requests = container_gpus(pod)
     shares = device_shares(requests, entry.devices) if devices_needed(requests) else None
@@ -265,7 +244,7 @@ def absence(node: Node, devices: Sequence[int]) -> Reason | None:
     count = node.physical_gpu_count
     if count is None or max(devices) < count:
         return None
-    return _not_there(f"node(s) without GPU {max(devices)} (the node has {count})")
+    return without_gpu(max(devices), count)
 
 
 def mig_gpu_reason(node: Node, devices: Sequence[int]) -> Reason | None:
@@ -273,15 +252,5 @@ def mig_gpu_reason(node: Node, devices: Sequence[int]) -> Reason | None:
     GPU.
     """
     there = node.mig_gpus
-    found = devices if there is None else there.intersection(devices)
-    return _not_there(f"node(s) whose GPU {min(found)} has MIG instances") if found else None
-
-
-def _not_there(text: str) -> Reason:
-    return Reason(code=DEVICE_NOT_FOUND, text=text, resolvable=False)
-
-
-def broken(index: int) -> Reason:
-    """The rejection of a map with a failed GPU."""
-    text = f"node(s) whose GPU {index} failed"
-    return Reason(code=DEVICE_FAILED, text=text, resolvable=False)
+    found = devices if there is None else [index for index in devices if index in there]
+    return has_mig(min(found)) if found else None

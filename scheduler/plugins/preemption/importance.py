@@ -20,7 +20,9 @@ _OFFSET: Final = 2**31
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A node that takes the pod without these victims, the most important one first."""
+    """A node that takes the pod without these victims, the most important one first; ``devices``
+    are what the pod would get.
+    """
 
     node_name: str
     victims: tuple[Pod, ...]

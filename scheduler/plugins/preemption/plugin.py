@@ -7,26 +7,32 @@ Same as ``pkg/scheduler/framework/plugins/defaultpreemption``, with kube-schedul
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from scheduler.framework import pod_reads
 from scheduler.framework.decision import Preemption, Rejection
-from scheduler.framework.plugin import Plugin, PostFilterContext, Reasons
+from scheduler.framework.plugin import FITS, Plugin, PostFilterContext, Reasons, Refuse
 from scheduler.framework.reason_codes import INTERNAL, TOO_COMPLEX
+from scheduler.framework.settings import Settings
+from scheduler.framework.view import View
 from scheduler.model.disruption_budget import DisruptionBudget
+from scheduler.model.dra.claim_plan import ClaimPlan
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import DiagnosisHistogram, Reason, is_resolvable
 from scheduler.model.reasons.reason_code import ReasonCode
 from scheduler.plugins.preemption import importance
 from scheduler.plugins.preemption.importance import Candidate
+from scheduler.plugins.preemption.possible_victims import possible_victims
 from scheduler.plugins.preemption.victims import NotHelpful, victims_on
+from scheduler.state.dra.ended_claims import ClaimUse
 
 PREFIX: Final = "preemption: "
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
+DEALLOCATING: Final = "not eligible due to claims of ended pods on the nominated node."
 EXHAUSTED: Final = "not eligible: the pod preempted others five times within ten minutes."
 STEPS: Final = "not decided: the search for victims took more steps than one decision may take,"
 #: kube-scheduler's minCandidateNodesAbsolute and minCandidateNodesPercentage.
@@ -49,16 +55,19 @@ _NOT_HELPFUL: Final = (
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """The answer about one node, and the steps that it took."""
+    """The answer about one node, for these budgets and this state of other objects (``TrialKey``),
+    and the steps that it took.
+    """
 
     answer: Candidate | NotHelpful
     budgets: tuple[DisruptionBudget, ...]
+    at_node: object
     steps: int
 
 
 def post_filter(context: PostFilterContext) -> Rejection | None:
     """The pods to preempt and their node, or why there are none."""
-    if _is_out_of_question(context):
+    if is_out_of_question(context):
         return None
     rejection = context.rejection
     pod, diagnosis = rejection.pod, rejection.diagnosis
@@ -66,7 +75,8 @@ def post_filter(context: PostFilterContext) -> Rejection | None:
         return _told(rejection, NEVER)
     refused = _not_yet(context)
     if refused is not None:
-        return _told(rejection, refused, nominated_node=context.nominated_node)
+        waits_on, plan = context.nominated_node, _expected(context)
+        return _told(rejection, refused, nominated_node=waits_on, plan=plan)
     found, unhelpful = find_candidates(context)
     if not found:
         resolvable = len(rejection.candidates) or diagnosis.summary.resolvable
@@ -75,6 +85,13 @@ def post_filter(context: PostFilterContext) -> Rejection | None:
             text = f"{STEPS} after {len(unhelpful)} nodes"
         return _told(rejection, text, unhelpful=unhelpful)
     chosen = importance.best(found)[0]
+    plan = None
+    if context.view.dra.may_serve(pod):
+        gone = [one.uid for one in chosen.victims]
+        plan = _planned(context, chosen.node_name, gone)
+        if plan is None and context.work.is_over:
+            text = f"{STEPS} after {len(found) + len(unhelpful)} nodes"
+            return _told(rejection, text, unhelpful=unhelpful)
     text = (
         f"found a potential placement for pod on node {chosen.node_name},"
         f" preempting {len(chosen.victims)} victims"
@@ -87,11 +104,26 @@ def post_filter(context: PostFilterContext) -> Rejection | None:
         victims=chosen.victims,
         violations=chosen.violations,
         devices=chosen.devices,
+        claims=plan,
         unhelpful=unhelpful,
     )
 
 
-def _is_out_of_question(context: PostFilterContext) -> bool:
+def post_filter_hint(view: View, pod: Pod, node_name: str, settings: Settings) -> bool:
+    """Whether a pod that a changed node does not take may preempt others now.
+
+    A pod that waits for a node may do so when that node changed and nothing ends there any more:
+    another pod has the room. Any other pod may do so where a weaker pod is on the node.
+    """
+    if settings.preemption == "off" or pod.never_preempts or pod.uid in view.preemptions.running:
+        return False
+    nominated = view.nominated.get(pod.uid)
+    if nominated is None:
+        return any(possible_victims(view, pod, node_name, settings))
+    return nominated.nominated_node == node_name and not _awaited(view, pod, node_name, settings)
+
+
+def is_out_of_question(context: PostFilterContext) -> bool:
     """Whether preemption is off, or the end of no pod would help: nothing is said about it."""
     rejection, settings = context.rejection, context.settings
     diagnosis = rejection.diagnosis
@@ -117,7 +149,7 @@ def find_candidates(
     found: list[Candidate] = []
     unhelpful: dict[str, Reasons] = {}
     for name in (*names[offset:], *names[:offset]):
-        pods = list(possible_victims(context, name))
+        pods = list(possible_victims(context.view, context.rejection.pod, name, context.settings))
         if not pods:
             continue
         answer = _tried(context, name, pods, budgets)
@@ -138,31 +170,20 @@ def _tried(
     pods: Sequence[Pod],
     budgets: tuple[DisruptionBudget, ...],
 ) -> Candidate | NotHelpful | None:
-    """What comes of one node; an equal pod's answer holds until the node or a budget changes, and
-    takes the steps that it took."""
+    """What comes of one node; an equal pod's answer holds until the node, a budget or what else it
+    depends on changes, and takes the steps that it took."""
     key, work = context.trial_key(node_name), context.work
-    answers = context.view.nodes.memo.of((PLUGIN.name, key)) if key is not None else None
-    known = answers.get(node_name) if answers is not None else None
-    if isinstance(known, Tried) and known.budgets == budgets:
+    if key is None:
+        return victims_on(node_name, pods, context.trial(node_name), budgets)
+    answers = context.view.nodes.memo.of((PLUGIN.name, key.of_pod))
+    known = answers.get(node_name)
+    if isinstance(known, Tried) and (known.budgets, known.at_node) == (budgets, key.at_node):
         return known.answer if work.spend(known.steps) else None
     before = work.spent
     answer = victims_on(node_name, pods, context.trial(node_name), budgets)
-    if answers is not None and answer is not None:
-        answers.keep(node_name, Tried(answer, budgets, work.spent - before))
+    if answer is not None:
+        answers.keep(node_name, Tried(answer, budgets, key.at_node, work.spent - before))
     return answer
-
-
-def possible_victims(context: PostFilterContext, node_name: str) -> Iterator[Pod]:
-    """The pods on a node that are less important than the preemptor and may be preempted.
-
-    A pod that cannot be read may have another priority than what was read of it.
-    """
-    settings, priority = context.settings, context.rejection.pod.priority
-    node_info = context.view.at(node_name)
-    for pod, _ in node_info.pods.values() if node_info is not None else ():
-        is_ours = pod.scheduler_name == settings.scheduler_name
-        if pod.priority < priority and not pod.unread and (is_ours or settings.preemption == "all"):
-            yield pod
 
 
 def _potential_nodes(context: PostFilterContext) -> list[str]:
@@ -187,10 +208,53 @@ def _not_yet(context: PostFilterContext) -> str | None:
     if nominated:
         reasons = context.rejection.diagnosis.nodes.get(nominated, ())
         is_final = bool(reasons) and not is_resolvable(reasons)
-        victims = possible_victims(context, nominated)
-        if not is_final and any(one.is_deleting and one.is_preempted for one in victims):
-            return TERMINATING
+        awaited = _awaited(context.view, pod, nominated, context.settings)
+        if awaited and not is_final:
+            return awaited
     return EXHAUSTED if preemptions.is_exhausted(pod.uid) else None
+
+
+def _awaited(view: View, pod: Pod, node_name: str, settings: Settings) -> str:
+    """What ends soon on the node that a pod waits for: preempted pods, or claims of pods that have
+    ended; empty if nothing does.
+    """
+    victims = possible_victims(view, pod, node_name, settings)
+    if any(one.is_deleting and one.is_preempted for one in victims):
+        return TERMINATING
+    node_info = view.at(node_name)
+    if node_info is None or node_info.node is None or not view.dra.may_serve(pod):
+        return ""
+    use = ClaimUse(view.dra, view.pods, view.assumed)
+    own = view.dra.keys_of(pod)
+    is_ending = any(key not in own and use.ends(key) for key in use.at(node_info.node))
+    return DEALLOCATING if is_ending else ""
+
+
+def _expected(context: PostFilterContext) -> ClaimPlan | None:
+    """What the claims of a pod get on its nominated node when all has ended that ends there now: a
+    new leader does not know it; None where that is not enough. Victims that are about to be deleted
+    end too.
+    """
+    view, pod, name = context.view, context.rejection.pod, context.nominated_node
+    if not name or view.at(name) is None or not view.dra.may_serve(pod):
+        return None
+    going = view.preemptions.running.get(pod.uid, frozenset())
+    there = possible_victims(view, pod, name, context.settings)
+    gone = [one.uid for one in there if one.is_deleting or one.uid in going]
+    return _planned(context, name, gone)
+
+
+def _planned(context: PostFilterContext, node_name: str, gone: Sequence[str]) -> ClaimPlan | None:
+    """What the claims of the pod get on a node without these pods (uids); None if it gets none, or
+    if the budget is spent. Kept answers have no plan: it names the claims.
+    """
+    trial = context.trial(node_name)
+    for uid in gone:
+        trial.remove(uid)
+    if trial.reasons() != FITS:
+        return None
+    reserved = trial.reserve()
+    return None if isinstance(reserved, Refuse) else reserved.claims
 
 
 def _sum(total: int, resolvable: int, unhelpful: Mapping[str, Reasons]) -> str:
@@ -210,12 +274,14 @@ def _told(
     text: str,
     *,
     nominated_node: str = "",
+    plan: ClaimPlan | None = None,
     unhelpful: Mapping[str, Reasons] | None = None,
 ) -> Rejection:
     return msgspec.structs.replace(
         rejection,
         diagnosis=rejection.diagnosis.with_post_filter(PREFIX + text),
         nominated_node=nominated_node,
+        claims=plan,
         unhelpful=unhelpful or {},
     )
 
@@ -224,4 +290,5 @@ PLUGIN: Final = Plugin(
     name="DefaultPreemption",
     reads=(pod_reads.PREEMPTION,),
     post_filter=post_filter,
+    post_filter_hint=post_filter_hint,
 )

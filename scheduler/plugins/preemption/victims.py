@@ -1,7 +1,8 @@
 """The victims on one node: as few as the filters allow, the least important ones.
 
 Same as ``pkg/scheduler/framework/plugins/defaultpreemption`` SelectVictimsOnNode. All filters are
-asked again after each change, so a pod whose end frees the wrong GPU or MIG slice is no victim.
+asked again after each change, so a pod whose end frees the wrong GPU, MIG slice or device of a
+claim is no victim.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import msgspec
 
 from scheduler.framework.plugin import Reasons, Refuse, Trial
 from scheduler.model.disruption_budget import DisruptionBudget
-from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.preemption.importance import Candidate, by_importance
 
@@ -49,8 +49,8 @@ def victims_on(
     reserved = trial.reserve()
     if isinstance(reserved, Refuse):
         return NotHelpful((reserved.reason,))
-    devices: Devices = reserved.devices
-    return Candidate(node_name, tuple(by_importance(victims)), violations, devices)
+    going = tuple(by_importance(victims))
+    return Candidate(node_name, going, violations, reserved.devices)
 
 
 def split(pods: Iterable[Pod], budgets: Iterable[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:

@@ -64,6 +64,7 @@ class Provisioner:
         self._claim = claim
         found = store.classes.get(claim.class_name)
         self._class = found if found is not None and found.provisions else None
+        self._name = found.provisioner if found is not None else ""
         self.capacities: LargeCapacities | None = None
         driver = store.drivers.get(self._class.provisioner) if self._class is not None else None
         if driver is not None and driver.has_capacity and claim.request is not None:
@@ -79,30 +80,28 @@ class Provisioner:
         """The claim's volume on a node with these labels, or why none is created there."""
         claim, found = self._claim, self._class
         if found is None or not found.admits(labels):
-            said = f"claim {claim.name}; class {claim.class_name}"
-            return _reason_not_available(said)
+            return self._not_available(self._said)
         if self.capacities is None:
             return Provisioned(claim, found)
         capacity = self.capacities.on_node(labels)
         return self._too_large() if capacity is None else Provisioned(claim, found, capacity)
 
-    def _too_large(self) -> Reason:
-        claim = self._claim
-        need = format_value("storage", claim.request or 0)
-        said = f"claim {claim.name}; class {claim.class_name} needs {need}"
-        text = f"node(s) did not have enough free storage ({said})"
-        return Reason(code=STORAGE_FULL, text=text, resolvable=False)
-
     def selected_elsewhere(self) -> Reason:
         """Another node is selected for the claim."""
-        claim, found = self._claim, self._class
-        by = f" by {found.provisioner}" if found is not None else ""
-        return _reason_not_available(
-            f"claim {claim.name} is being provisioned{by} for node {claim.selected_node}"
-        )
+        return self._not_available(f"{self._said}; selected node {self._claim.selected_node}")
 
+    def _not_available(self, said: str) -> Reason:
+        text = f"{NOT_AVAILABLE_TEXT} ({said})"
+        return Reason(code=VOLUME_NOT_AVAILABLE, text=text, resolvable=False)
 
-def _reason_not_available(said: str) -> Reason:
-    return Reason(
-        code=VOLUME_NOT_AVAILABLE, text=f"{NOT_AVAILABLE_TEXT} ({said})", resolvable=False
-    )
+    def _too_large(self) -> Reason:
+        need = format_value("storage", self._claim.request or 0)
+        text = f"node(s) did not have enough free storage ({self._said}; needs {need})"
+        return Reason(code=STORAGE_FULL, text=text, resolvable=False)
+
+    @property
+    def _said(self) -> str:
+        """Claim, class and, if the class exists, its provisioner."""
+        claim = self._claim
+        by = f"; provisioner {self._name}" if self._name else ""
+        return f"claim {claim.name}; class {claim.class_name}{by}"

@@ -18,12 +18,14 @@ import msgspec
 from aiohttp import web
 
 from scheduler.config import LOOPBACK
-from scheduler.decide.explain import Outcome, explain, meanings
-from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.explain import Outcome, meanings
+from scheduler.decide.explain_now import explain_now
+from scheduler.decide.remedy.outlook import Outlook, outlook
 from scheduler.model.gpu.gpu_map import shown
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import DECISIONS_MAX, DECISIONS_OF_A_POD_MAX, SNAPSHOT_WAIT_S_MAX
-from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader, PodAnswer
+from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader, PodAnswer, Waiting
+from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.journal import DecisionContext, Journal
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
@@ -34,7 +36,7 @@ LATEST_DEFAULT: Final = 100
 #: Maximum number of rejecting nodes of each decision in a list.
 ROWS_IN_LIST_MAX: Final = 50
 WAIT_DEFAULT_S: Final = 60
-PATHS: Final = "/decisions /decisions/NAMESPACE/POD /snapshot /leader"
+PATHS: Final = "/decisions /decisions/NAMESPACE/POD /capacity /snapshot /leader"
 
 _OWN_HOST: Final = re.compile(rf"(?:{'|'.join(map(re.escape, LOOPBACK))})(?::[0-9]{{1,5}})?")
 
@@ -49,12 +51,14 @@ class DecisionsHandler:
         context: DecisionContext,
         journal: Journal,
         capture: StateCapture,
+        capacity: CapacityReport,
         renderer: DecisionRenderer,
         leader: Callable[[], Leader],
     ) -> None:
         self._context = context
         self._journal = journal
         self._capture = capture
+        self._capacity = capacity
         self._renderer = renderer
         self._leader = leader
 
@@ -63,6 +67,7 @@ class DecisionsHandler:
         app = web.Application(middlewares=[guarded])
         app.router.add_get("/decisions", self._latest)
         app.router.add_get("/decisions/{namespace}/{pod}", self._about)
+        app.router.add_get("/capacity", self._devices)
         app.router.add_get("/snapshot", self._snapshot)
         app.router.add_get("/leader", self._leadership)
         return app
@@ -89,7 +94,7 @@ class DecisionsHandler:
         if not found and entry is None:
             raise _refused(web.HTTPNotFound, self._nothing(f"{namespace}/{name}"))
         decisions = tuple(self._renderer.decided(record) for record in found[:limit])
-        now = None if entry is None else self._decide_now(entry)
+        now, expected = (None, None) if entry is None else self._decide_now(entry)
         admission = self._journal.admission_of(entry.pod if entry is not None else found[0])
         return _json(
             PodAnswer(
@@ -97,13 +102,19 @@ class DecisionsHandler:
                 namespace=namespace,
                 pod=name,
                 leads=self._leader().leads,
-                waiting=None if entry is None else self._renderer.waiting(entry),
+                waiting=None if entry is None else self._waiting(entry),
                 now=now,
+                outlook=expected,
                 decisions=decisions,
                 admission=None if admission is None else self._renderer.admitted(admission),
                 codes=meanings(_codes([now, *(one.outcome for one in decisions)])),
             )
         )
+
+    async def _devices(self, request: web.Request) -> web.Response:
+        with_holders = request.query.get("holders") == "1"
+        with_nodes = with_holders or request.query.get("nodes") == "1"
+        return _json(await self._capacity.take(with_nodes=with_nodes, with_holders=with_holders))
 
     async def _snapshot(self, request: web.Request) -> web.Response:
         key = request.query.get("next")
@@ -132,11 +143,16 @@ class DecisionsHandler:
         ]
         return found[-1] if found else None
 
-    def _decide_now(self, entry: QueuedPodInfo) -> Outcome | None:
+    def _waiting(self, entry: QueuedPodInfo) -> Waiting:
+        return self._renderer.waiting(entry, self._context.queue.entries())
+
+    def _decide_now(self, entry: QueuedPodInfo) -> tuple[Outcome | None, Outlook | None]:
+        cluster, pipeline = self._context.cluster, self._context.pipeline
         try:
-            return explain(schedule_one(self._context.cluster, entry.pod, self._context.pipeline))
+            now = explain_now(cluster, entry.pod, pipeline)
+            return now, outlook(cluster, entry.pod, pipeline, now)
         except Exception:  # noqa: BLE001 - the loop reports the same error for this pod
-            return None
+            return None, None
 
     def _nothing(self, key: str) -> str:
         kept = len(self._journal)

@@ -11,8 +11,11 @@ from collections.abc import Mapping
 import msgspec
 
 from scheduler.decide.explain import Meaning, Outcome
+from scheduler.decide.remedy.outlook import Outlook
 from scheduler.decide.score_breakdown import Ranking
 from scheduler.framework.settings import Settings
+from scheduler.state.capacity.node_devices import NodeDevices
+from scheduler.state.capacity.summary import ModelCapacity, NamespaceCapacity, WaitingPod
 from scheduler.state.snapshot import ClusterSnapshot
 
 API_VERSION = "gpu-scheduler.io/v1"
@@ -71,21 +74,38 @@ class Admitted(_Shape, frozen=True, kw_only=True):
     tried: tuple[Tier, ...] = ()
 
 
+class Ahead(_Shape, frozen=True, kw_only=True):
+    """A pod that is before another one in the queue; ``asks`` are its GPU requests."""
+
+    namespace: str
+    pod: str
+    priority: int = 0
+    asks: Mapping[str, int] = {}
+
+
 class Waiting(_Shape, frozen=True, kw_only=True):
-    """A pod's place in the queue: ``active``, ``backoff`` or ``unschedulable``."""
+    """A pod's place in the queue: ``active``, ``backoff`` or ``unschedulable``.
+
+    ``position`` is from 1 to ``of``, by priority and age; ``before`` are the pods just before it,
+    the nearest first.
+    """
 
     place: str
     attempts: int
     waits_s: float
     next_try_s: float | None = None
     woken_by: tuple[str, ...] = ()
+    position: int = 0
+    of: int = 0
+    before: tuple[Ahead, ...] = ()
 
 
 class PodAnswer(_Answer, frozen=True, kw_only=True, tag="PodDecisions"):
     """``GET /decisions/NAMESPACE/POD``.
 
-    ``now`` is a decision on the current state, made for this response only; ``decisions`` are the
-    journal's, newest first. ``codes`` has the meaning of the codes.
+    ``now`` is a decision on the current state, made for this response only, and ``outlook`` what a
+    rejected pod can expect by it; ``decisions`` are the journal's, newest first. ``codes`` has the
+    meaning of the codes.
     """
 
     namespace: str
@@ -93,6 +113,7 @@ class PodAnswer(_Answer, frozen=True, kw_only=True, tag="PodDecisions"):
     leads: bool
     waiting: Waiting | None = None
     now: Outcome | None = None
+    outlook: Outlook | None = None
     decisions: tuple[Decided, ...] = ()
     admission: Admitted | None = None
     codes: Mapping[str, Meaning] = {}
@@ -117,6 +138,25 @@ class Leader(_Answer, frozen=True, kw_only=True, tag="Leader"):
     identity: str
     leads: bool
     epoch: int | None = None
+
+
+class Capacity(_Answer, frozen=True, kw_only=True, tag="Capacity"):
+    """``GET /capacity``: the devices of the cluster, by model and by namespace.
+
+    ``nodes`` is empty unless ``?nodes=1`` asks for it; their holders need ``?holders=1``.
+    ``waiting`` has the waiting pods in the order of priority and age. ``nodes_left_out`` and
+    ``waiting_left_out`` count what was too much for the answer; the sums have it.
+    """
+
+    leads: bool
+    time: str
+    nodes_total: int
+    models: tuple[ModelCapacity, ...] = ()
+    namespaces: tuple[NamespaceCapacity, ...] = ()
+    nodes: tuple[NodeDevices, ...] = ()
+    nodes_left_out: int = 0
+    waiting: tuple[WaitingPod, ...] = ()
+    waiting_left_out: int = 0
 
 
 class Pending(_Shape, frozen=True, kw_only=True):

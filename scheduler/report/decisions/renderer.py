@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 import msgspec
 
 from scheduler.decide.explain import Outcome, explain_placement, explain_rejection
 from scheduler.model import well_known
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.model.timestamps import micro_time
-from scheduler.report.decisions.api_types import Admitted, Decided, Tier, Waiting
+from scheduler.report.decisions.api_types import Admitted, Ahead, Decided, Tier, Waiting
 from scheduler.report.decisions.journal import AdmissionRecord, Record
+from scheduler.state.queue.position import position
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
 
@@ -61,15 +63,19 @@ class DecisionRenderer:
             tried=tuple(Tier(tier=tier, message=message) for tier, message in record.tried),
         )
 
-    def waiting(self, entry: QueuedPodInfo) -> Waiting:
-        """A pod's place in the queue."""
+    def waiting(self, entry: QueuedPodInfo, entries: Iterable[QueuedPodInfo]) -> Waiting:
+        """A pod's place in the queue of these entries."""
         now = self._clock()
+        place = position(entry, entries)
         return Waiting(
             place=entry.place,
             attempts=entry.attempts,
             waits_s=round(max(0.0, now - entry.since), 3),
             next_try_s=round(max(0.0, entry.ready_at - now), 3) if entry.ready_at else None,
             woken_by=tuple(cause.value for cause in RequeueCause if cause in entry.causes),
+            position=place.position,
+            of=place.of,
+            before=tuple(map(_ahead, place.before)),
         )
 
 
@@ -79,6 +85,12 @@ def _outcome(record: Record) -> Outcome:
     if record.diagnosis is not None:
         return explain_rejection(record.diagnosis, record.message, record.preemption)
     return Outcome(message=record.message, preemption=record.preemption)
+
+
+def _ahead(pod: Pod) -> Ahead:
+    return Ahead(
+        namespace=pod.namespace, pod=pod.name, priority=pod.priority, asks=pod.gpu_requests
+    )
 
 
 def _profiles(resources: tuple[str, ...]) -> str:

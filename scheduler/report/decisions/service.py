@@ -23,6 +23,7 @@ from scheduler.httpserver.sockets import listen
 from scheduler.model.lease import LeaderTerm
 from scheduler.report.decisions.api import DecisionsHandler
 from scheduler.report.decisions.api_types import API_VERSION, Leader
+from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.journal import DecisionContext, Journal
 from scheduler.report.decisions.journal_file import JournalFile
 from scheduler.report.decisions.renderer import DecisionRenderer
@@ -56,6 +57,7 @@ def decision_tasks(
             context,
             journal,
             StateCapture(context, journal, config, program(), clock, wall),
+            CapacityReport(context, term.leads, clock, wall),
             renderer,
             lambda: Leader(
                 api_version=API_VERSION, identity=identity, leads=term.leads(), epoch=term.epoch

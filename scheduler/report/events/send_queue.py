@@ -5,7 +5,8 @@ Several workers send from one bounded queue. While Bindings are in flight they w
 is overtaken only by the conditions of the next ``OVERTAKEN_S``. An event is dropped and counted if
 the queue is full or the request fails. Conditions are never dropped, because nothing would resend
 them. Only the newest condition of a pod waits, so there are never more than pods; after a failed
-request it is sent again.
+request it is sent again. It waits for the answer to the pod's last one, because of two requests in
+flight the older one may be carried out last, and the pod would keep an obsolete message.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ OVERTAKEN_S = 30.0
 TRIES = 12
 RETRY_FIRST_S = 1.0
 RETRY_MAX_S = 15.0
-#: Statuses of a busy API server; they say nothing about the request.
-BUSY = (429, 500, 502, 503, 504)
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -70,6 +69,8 @@ class SendQueue:
         self._queue: asyncio.PriorityQueue[tuple[float, int, Item | str]] = asyncio.PriorityQueue()
         self._enqueued = 0
         self._newest: dict[str, Item] = {}
+        #: The pods whose condition is being sent.
+        self._sending: set[str] = set()
         #: By pod: its current condition, or the one that is being sent.
         self._conditions: dict[str, Condition] = {}
         self._events = 0
@@ -101,7 +102,7 @@ class SendQueue:
         """Send an event, or the newest condition of a pod."""
         if item.condition is not None:
             self._conditions[item.uid] = item.condition
-            if item.uid not in self._newest:
+            if item.uid not in self._newest and item.uid not in self._sending:
                 self._put(item.since, item.uid)
             self._newest[item.uid] = item
         elif self._events >= EVENTS_MAX:
@@ -120,7 +121,7 @@ class SendQueue:
             try:
                 await self._hold(self._newest[entry] if isinstance(entry, str) else entry)
                 if isinstance(entry, str):
-                    await self._send_condition(self._newest.pop(entry))
+                    await self._send_newest(entry)
                 else:
                     self._events -= 1
                     self._count(entry.what, await self._send(entry))
@@ -134,6 +135,16 @@ class SendQueue:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
                     await self._idle.wait()
+
+    async def _send_newest(self, uid: str) -> None:
+        """Send the condition of a pod that waits, and then let the next one follow."""
+        self._sending.add(uid)
+        try:
+            await self._send_condition(self._newest.pop(uid))
+        finally:
+            self._sending.discard(uid)
+            if uid in self._newest:
+                self._put(self._newest[uid].since, uid)
 
     async def _send_condition(self, item: Item) -> None:
         if not self._is_true(item):
@@ -169,7 +180,7 @@ class SendQueue:
         except ApiError as error:
             if _is_gone(error):
                 return "gone"
-            return "busy" if error.status in BUSY else "refused"
+            return "busy" if error.is_busy else "refused"
         except Unreachable:
             return "unreachable"
         return "sent"

@@ -8,6 +8,10 @@ from typing import Final
 import structlog
 
 from scheduler.model.actions import RecordNodeEvent, RecordPodEvent
+from scheduler.model.dra.claim import ResourceClaim
+from scheduler.model.dra.device_class import DeviceClass
+from scheduler.model.dra.objects import DraObject
+from scheduler.model.dra.resource_slice import DeviceTaintRule, ResourceSlice
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.report.metrics import Metrics
@@ -18,6 +22,14 @@ from scheduler.state.event import ObjectUnreadable
 REMEMBERED_MAX: Final = 10_000
 POD_REASON: Final = "PodUnreadable"
 NODE_REASON: Final = "NodeUnreadable"
+
+#: The kinds of DRA objects that are kept where they cannot be read.
+_PLURALS: Final[dict[type[DraObject], str]] = {
+    ResourceSlice: "resourceslices",
+    DeviceClass: "deviceclasses",
+    ResourceClaim: "resourceclaims",
+    DeviceTaintRule: "devicetaintrules",
+}
 
 log = structlog.get_logger("scheduler")
 
@@ -30,6 +42,7 @@ class UnreadableEvents:
         *(ev.PodUpdated, ev.PodsReplaced, ev.NodeUpdated, ev.NodesReplaced),
         *(ev.NamespaceUpdated, ev.NamespacesReplaced, ev.QuotaUpdated, ev.QuotasReplaced),
         *(ev.PartitionsUpdated, ev.PartitionsReplaced, ev.MigrationDeleted, ev.MigrationsReplaced),
+        *(ev.DraUpdated, ev.DraReplaced),
     )
 
     def __init__(self, metrics: Metrics) -> None:
@@ -85,6 +98,8 @@ def _unread(event: ev.Event) -> Iterable[Pod | Node | ObjectUnreadable]:
             return (node,) if _is_odd(node) else ()
         case ev.NodesReplaced(nodes):
             return filter(_is_odd, nodes)
+        case ev.DraUpdated() | ev.DraReplaced():
+            return _of_dra(event.items if isinstance(event, ev.DraReplaced) else (event.item,))
     return _unread_elsewhere(event)
 
 
@@ -111,6 +126,12 @@ def _unread_elsewhere(event: ev.Event) -> Iterator[ObjectUnreadable]:
             yield unread
         case ev.MigrationsReplaced(_, unread):
             yield from unread
+
+
+def _of_dra(items: Iterable[DraObject]) -> Iterator[ObjectUnreadable]:
+    for one in items:
+        if one.unread:
+            yield ObjectUnreadable(_PLURALS[type(one)], one.key, one.unread)
 
 
 def _named(kind: str, found: Iterable[tuple[str, str]]) -> Iterator[ObjectUnreadable]:

@@ -5,7 +5,9 @@ broken one beside it. While rejections count, the number of pods in flight is li
 remaining ones, so that even simultaneous rejections stay below the maximum.
 
 Admissions after a rejection narrow the scope: an admission of a smaller request, or of another
-workload if all rejections are of one workload or one equivalence class.
+workload if all rejections are of one workload or one equivalence class. One rejection is left for
+the pods outside the narrowed scope. If it is used up while such pods are admitted, the node stays
+open for them, one at a time, until one more is rejected: a fifth in the window.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import msgspec
 from scheduler.model.pods.pod import Pod
 from scheduler.state.breakers.kubelet_rejection import AT_LEAST, RejectionScope, largest_request
 
-#: Maximum number of failed pods in a window; the first rejection starts the window.
+#: Maximum number of failed pods in a window; the first rejection starts the window. One more fails
+#: only where pods outside the narrowed scope were admitted.
 REJECTIONS_MAX = 4
 #: Rejections after which the circuit opens. One is enough if the node states what it rejects.
 TRIP_AFTER = 3
@@ -66,6 +69,7 @@ class Circuit:
         self.until = 0.0
         self.is_open = False
         self._is_trying = False
+        self._one_more_from = 0.0
         self._timings = timings
         self._trip_after = 1 if is_stated else TRIP_AFTER
         self._rejected: deque[RejectedPod] = deque(maxlen=REJECTIONS_MAX)
@@ -85,6 +89,8 @@ class Circuit:
 
     def record_rejection(self, one: RejectedPod, now: float) -> float | None:
         """Count a rejection; returns the backoff if it opens the circuit."""
+        if self.counted(now) == REJECTIONS_MAX and self._is_spared(one):
+            self._one_more_from = now + self._timings.window_s
         at = max(one.at, self._rejected[-1].at) if self._rejected else one.at
         self._rejected.append(msgspec.structs.replace(one, at=at))
         if self.is_open:
@@ -139,12 +145,20 @@ class Circuit:
             return frozenset((f"{self.scope}{AT_LEAST}{least}",))
         return frozenset((self.scope,))
 
-    def is_full(self, in_flight: int, now: float) -> bool:
-        """Whether the pods in flight reach the limit of remaining rejections."""
-        room = REJECTIONS_MAX - self.counted(now)
-        if self._spares_some(now):
+    def limits(self, in_flight: int, now: float) -> frozenset[str]:
+        """The scopes that no other pod may enter while the pods in flight may be rejected."""
+        counted = self.counted(now)
+        possible = counted + in_flight
+        if not possible:
+            return frozenset()
+        spares = self._spares_some(now)
+        room = REJECTIONS_MAX - counted
+        if spares and now >= self._one_more_from:
             room = max(1, room)
-        return in_flight >= (min(1, room) if self._is_trying else room)
+        if in_flight >= (min(1, room) if self._is_trying else room):
+            return frozenset((self.scope,))
+        # One rejection is left for the pods outside.
+        return self.closes(now) if spares and possible >= REJECTIONS_MAX - 1 else frozenset()
 
     # --- evidence ----------------------------------------------------------------------------
 
@@ -163,6 +177,11 @@ class Circuit:
             return frozenset()
         others = any(one.workload not in workloads and one.amount >= least for one in admitted)
         return frozenset(classes) if others else frozenset()
+
+    def _is_spared(self, one: RejectedPod) -> bool:
+        """Whether a pod is outside the scopes that the evidence blames."""
+        classes = self._blamed()
+        return one.class_id not in classes if classes else one.amount < self._least()
 
     def _smaller(self, least: int) -> bool:
         """Whether smaller requests were admitted after the rejections."""

@@ -7,7 +7,7 @@ fits best again::
     closed --3 rejections in 10 min--> open --backoff over-> half open --a pod is admitted--> closed
                                         ^---------------one rejection---'
 
-Backoffs start with 30 s and double up to 30 min. They never end while a fourth rejection within ten
+Backoffs start with 30 s and double up to 30 min. They never end while a fifth rejection within ten
 minutes would be possible. The scope of the avoidance is as narrow as the kubelet's reason and the
 admissions allow (``state/breakers/kubelet_rejection``, ``state/breakers/circuit``).
 
@@ -138,8 +138,7 @@ class NodeCircuitBreaker:
             if circuit.is_open:
                 scopes |= circuit.closes(now)
             count = sum(covers(scope, pod) for pod in in_flight)
-            if (count or circuit.counted(now)) and circuit.is_full(count, now):
-                scopes.add(scope)
+            scopes |= circuit.limits(count, now)
         return frozenset(scopes)
 
     def record_binding(self, pod: Pod, node_name: str, now: float) -> None:

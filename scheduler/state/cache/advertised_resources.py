@@ -11,8 +11,10 @@ from typing import Any
 
 from scheduler.model import well_known
 from scheduler.model.mig.gpu_models import GPU_MODELS
+from scheduler.model.mig.node_geometry import memory_mib
 from scheduler.model.mig.profile import GpuModel, profile_of
 from scheduler.model.node import Node
+from scheduler.state.dra.device_counts import DeviceCounts
 
 #: The value of feature discovery's label for a GPU without MIG.
 _NOT_MIG_CAPABLE = "false"
@@ -29,6 +31,8 @@ class AdvertisedResources:
         self._most: dict[str, int] = {}
         #: GPU models by board name; the name is empty for an unknown model.
         self._model_names: Counter[str] = Counter()
+        #: MiB of one GPU -> number of nodes; 0 where it is unknown.
+        self._gpu_memory: Counter[int] = Counter()
 
     def change(self, before: Node | None, after: Node | None) -> None:
         """A node was added, changed or deleted."""
@@ -41,8 +45,19 @@ class AdvertisedResources:
                 self._count(self._dynamic_mig_models, node.dynamic_mig.gpu_model, step)
             for resource, amount in node.when_empty.items():
                 self._weigh(resource, amount, step)
+            if node.has_gpus:
+                self._count(self._gpu_memory, memory_mib(node.labels), step)
             if node.has_gpus and node.labels.get(well_known.MIG_CAPABLE) != _NOT_MIG_CAPABLE:
                 self._count(self._model_names, node.geometry.gpu_model, step)
+
+    def change_devices(self, before: DeviceCounts | None, after: DeviceCounts | None) -> None:
+        """The devices of a node's pools changed: extended resources that DRA serves."""
+        totals = (one.total if one is not None else {} for one in (before, after))
+        for total, step in zip(totals, (-1, 1), strict=True):
+            for resource, amount in total.items():
+                if amount:
+                    self._count(self._resources, resource, step)
+                    self._weigh(resource, amount, step)
 
     def has(self, resource: str) -> bool:
         """Whether a node has the resource, under this name or another name of the same profile."""
@@ -66,6 +81,11 @@ class AdvertisedResources:
         if most is None:
             most = self._most[resource] = max(amounts)
         return most
+
+    @property
+    def largest_gpu_mib(self) -> int:
+        """The memory of the largest GPU; 0 without GPUs, or if that of some node is unknown."""
+        return 0 if 0 in self._gpu_memory else max(self._gpu_memory, default=0)
 
     def lacks_profile(self, resource: str) -> bool:
         """Whether no GPU model of the cluster has a MIG profile.

@@ -12,8 +12,11 @@ An assumed pod holds its node's resources like a bound one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from scheduler.model import well_known
+from scheduler.model.dra.claim_plan import ClaimPlan
+from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import RequeueCause
@@ -24,12 +27,16 @@ from scheduler.state.cache.nominator import Nominator
 from scheduler.state.cache.pod_groups import PodGroups
 from scheduler.state.cache.preemptions import Preemptions
 from scheduler.state.cache.quotas import Quotas
+from scheduler.state.cache.releases import Releases
+from scheduler.state.dra.store import DraStore
 from scheduler.state.event import Change, ClusterEvent, PodDone, PodPending
 from scheduler.state.invariant import InvariantViolation
-from scheduler.state.node_info import NodeInfo, has_same_allocation
+from scheduler.state.node_info import NodeInfo
+from scheduler.state.pod_allocation import has_same_allocation
 from scheduler.state.reported_devices import recovered
 from scheduler.state.topology.reader import TopologyReader
 from scheduler.state.volumes.store import VolumeStore
+from scheduler.state.whole_list import fold_list
 
 __all__ = ["Assumption", "Cluster"]
 
@@ -45,11 +52,13 @@ class Cluster:
         scheduler_name: str = well_known.SCHEDULER_NAME,
         maps_allow: str = "labelled",
         node_labels: Collection[str] = (),
+        index_attributes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.scheduler_name = scheduler_name
         self.namespaces = NamespaceStore(maps_allow)
         self.volumes = VolumeStore()
-        self.nodes = Nodes(scheduler_name, self.namespaces, self.volumes)
+        self.dra = DraStore(index_attributes)
+        self.nodes = Nodes(scheduler_name, self.namespaces, self.volumes, self.dra)
         self.pods: dict[str, Pod] = {}
         self.assumed: dict[str, Assumption] = {}
         self.nominations = Nominator()
@@ -58,6 +67,7 @@ class Cluster:
         self.quotas = Quotas()
         self.groups = PodGroups(self.pods)
         self._map_indexes = MapIndexes(self.pods, self.assumed)
+        self._releases = Releases(self.nodes, self.nominations.plans)
         # Attributes of the view, which decisions read often.
         self.index = self.nodes.index
         #: Label keys that plugins read for every pod count as named by one permanent pod.
@@ -100,15 +110,17 @@ class Cluster:
         """Add a placement before its Binding is sent; the next decision sees it."""
         if pod.uid in self.assumed:
             raise InvariantViolation(f"{pod.key} is placed twice")
-        if self.nominated:
-            self.nominations.place(pod)
+        left = self._releases.of_nominated(self.nominations.place(pod), pod, assumption.node_name)
         self._join(self.pods.setdefault(pod.uid, pod))
         self.assumed[pod.uid] = assumption
         generation = self.topology.generation
         self.nodes.add_pod(pod, assumption.node_name, assumption.devices)
         if assumption.volumes is not None:
             self.volumes.assume(pod.uid, assumption.volumes)
-        return self._in_domains(generation, pod)
+        if assumption.claims is not None:
+            self.dra.assume(pod.uid, assumption.claims)
+            self.nodes.update_devices()
+        return [*left, *self._in_domains(generation, pod)]
 
     def forget(self, uid: str) -> list[Change]:
         """Remove an assumption after a failed Binding."""
@@ -118,7 +130,7 @@ class Cluster:
         pod = self.pods[uid]
         self.nominations.take_back(uid)
         self.nominations.note(pod, is_assumed=False)
-        freed = self._remove_from_node(pod, assumption.node_name) + self.volumes.restore(uid)
+        freed = self._remove_from_node(pod, assumption.node_name) + self._restore_claims(uid)
         return [*freed, ClusterEvent(RequeueCause.OWNER, pod.workload)]
 
     def give_up(self, uid: str) -> list[Change]:
@@ -126,6 +138,27 @@ class Cluster:
         changes = self.forget(uid)
         pod = self.pods[uid]
         return [*changes, PodPending(pod) if pod.waits_for(self.scheduler_name) else PodDone(uid)]
+
+    def nominate(
+        self, pod: Pod, node_name: str, devices: Devices, plan: ClaimPlan | None = None
+    ) -> list[Change]:
+        """Our own preemptor waits for a node, before its status says so."""
+        ended = self.nominations.nominate(pod, node_name, devices, plan)
+        return self._releases.of_nominated(ended)
+
+    def expect_devices(self, uid: str, plan: ClaimPlan | None) -> list[Change]:
+        """What a nominated pod's claims are to get; None where that is not known any more."""
+        former = self.nominations.expect(uid, plan)
+        name = former.node_name if former is not None else ""
+        return [ClusterEvent(RequeueCause.RESOURCE_DEVICES, node_name=name)] if name else []
+
+    def withdraw_nomination(self, uid: str) -> list[Change]:
+        """A pod waits for no node any more, before its status says so."""
+        return self._releases.of_nominated(self.nominations.withdraw(uid))
+
+    def release_migration(self, migration_id: str) -> list[Change]:
+        """Nothing is held any more for the replacement of a migration."""
+        return self._releases.of_nominated(self.nominations.release(migration_id))
 
     def avoid(self, node_name: str, scopes: frozenset[str]) -> list[Change]:
         """Set which pods avoid a node."""
@@ -143,16 +176,20 @@ class Cluster:
         self.pods[pod.uid] = pod
         if pod.group or (before is not None and before.group):
             self.groups.upsert(pod, before)
+        if pod.resource_claims:
+            self.dra.users.add(pod)
         is_ours = pod.scheduler_name == self.scheduler_name
         if is_ours and (before is None or before.constraints != pod.constraints):
             named = before.label_keys if before else ()
             if named or pod.label_keys:
                 self.index.labels.name(named, pod.label_keys)
             self.track_label_keys(pod)
+        left: list[Change] = []
         if pod.node_name or pod.nominated_node or self.nominated:
-            self.nominations.note(pod, is_assumed=pod.uid in self.assumed)
-        has_left = before is not None and _place(before) != _place(pod)
-        left = self._leave(before) if before and has_left else []
+            ended = self.nominations.note(pod, is_assumed=pod.uid in self.assumed)
+            left = self._releases.of_nominated(ended, pod, pod.node_name)
+        if before is not None and _place(before) != _place(pod):
+            left += self._leave(before)
         self._join(pod)
         return left + self._upsert_living(pod, before)
 
@@ -176,7 +213,10 @@ class Cluster:
         at = assumption.node_name if assumption else before.node_name if before else ""
         changes: list[Change] = [PodDone(pod.uid)]
         if assumption is not None:
-            changes += self.volumes.confirm(pod.uid, is_bound=at == pod.node_name)
+            is_bound = at == pod.node_name
+            changes += self.volumes.confirm(pod.uid, is_bound=is_bound)
+            changes += self.dra.confirm(pod.uid, is_bound=is_bound)
+            changes += self.update_devices()
         if at and at != pod.node_name and before is not None:
             changes += self._remove_from_node(before, at)
         known = at == pod.node_name and assumption is None
@@ -190,26 +230,40 @@ class Cluster:
         changes += self._in_domains(generation, *((before, pod) if before else (pod,)))
         if known and before is not None:
             changes.append(ClusterEvent(RequeueCause.DEVICES, node_name=at))
-            changes += self._freed(at, before.requests, pod.requests)
+            changes += self._releases.of_resized(at, before.requests, pod.requests)
         return changes
 
     def delete_pod(self, uid: str) -> list[Change]:
         """Fold the end of a pod: deleted, Succeeded or Failed."""
-        self.nominations.delete_pod(uid)
+        left = self._releases.of_nominated(self.nominations.delete_pod(uid))
         pod = self.pods.pop(uid, None)
         if pod is None:
-            return []
+            return left
         self.groups.delete(pod)
         if pod.scheduler_name == self.scheduler_name:
             self.index.labels.name(pod.label_keys, ())
-        changes: list[Change] = [PodDone(uid)]
+        changes: list[Change] = [PodDone(uid), *left, *self.dra.leave(pod)]
         assumption = self.assumed.pop(uid, None)
         at = assumption.node_name if assumption else pod.node_name
         if at:
             changes += self._remove_from_node(pod, at)
         if assumption is not None:
-            changes += self.volumes.restore(uid)
+            changes += self._restore_claims(uid)
+        changes += [*self.dra.end_pod(uid), *self.update_devices()]
         return changes + self._leave(pod)
+
+    def _restore_claims(self, uid: str) -> list[Change]:
+        """What a placement gave to claims, and did not write, is free again."""
+        return [*self.volumes.restore(uid), *self.dra.restore(uid), *self.update_devices()]
+
+    def update_devices(self) -> list[Change]:
+        """Count the devices of DRA drivers again where claims, slices or classes changed."""
+        freed = self.nodes.update_devices()
+        return (
+            [self._releases.of_resources(name, what) for name, what in freed.items()]
+            if freed
+            else []
+        )
 
     def _leave(self, pod: Pod) -> list[Change]:
         """An index becomes free: the pod was deleted, its owner released it, or its map changed."""
@@ -219,39 +273,14 @@ class Cluster:
     def replace_pods(self, pods: Iterable[Pod]) -> list[Change]:
         """Fold a whole list: a pod that is missing from it is deleted."""
         listed = {pod.uid: pod for pod in pods}
-        changes: list[Change] = []
-        for uid in [uid for uid in self.pods if uid not in listed]:
-            changes += self.delete_pod(uid)
-        for pod in listed.values():
-            changes += self.upsert_pod(pod)
-        return changes
+        return fold_list(self.pods, listed, self.delete_pod, self.upsert_pod)
 
     def _remove_from_node(self, pod: Pod, node_name: str) -> list[Change]:
         generation = self.topology.generation
         if not self.nodes.remove_pod(pod, node_name):
             return []
-        freed = self._freed(node_name, {**pod.requests, well_known.PODS: 1}, {})
-        left = [*freed, *_released(pod), *self._in_domains(generation, pod)]
+        left = [*self._releases.of_placed(pod, node_name), *self._in_domains(generation, pod)]
         return [*left, ClusterEvent(RequeueCause.DEVICES, node_name=node_name)]
-
-    def _freed(
-        self, node_name: str, before: Mapping[str, int], after: Mapping[str, int]
-    ) -> list[Change]:
-        """The resources that a pod has released on its node."""
-        what = frozenset(r for r, amount in before.items() if amount > after.get(r, 0))
-        return [self.freed(node_name, what)] if what else []
-
-    def freed(self, node_name: str, what: frozenset[str]) -> Change:
-        """Resources became free on a node.
-
-        With dynamic MIG, slices of one profile are room for any other; so is a whole GPU that
-        another scheduler allocated before, and one that a map named without a request.
-        """
-        node_info = self.at(node_name)
-        is_dynamic = node_info is not None and node_info.gpus is not None
-        return ClusterEvent(
-            RequeueCause.FREED, node_name=node_name, what=frozenset() if is_dynamic else what
-        )
 
     # --- nodes -----------------------------------------------------------------------
 
@@ -292,12 +321,7 @@ class Cluster:
     def replace_nodes(self, nodes: Iterable[Node]) -> list[Change]:
         """Fold the whole list of nodes."""
         listed = {node.name: node for node in nodes}
-        changes: list[Change] = []
-        for name in [name for name in self.nodes.node_info if name not in listed]:
-            changes += self.delete_node(name)
-        for node in listed.values():
-            changes += self.upsert_node(node)
-        return changes
+        return fold_list(self.nodes.node_info, listed, self.delete_node, self.upsert_node)
 
     # --- namespaces ------------------------------------------------------------------
 
@@ -335,13 +359,8 @@ class Cluster:
             if pod.namespace in turned and pod.map_text is not None and pod.node_name
         ]
         changed = {pod.node_name: None for pod in placed if self.nodes.recount(pod)}
-        freed = [self.freed(name, frozenset()) for name in changed]
+        freed = [self._releases.of_resources(name, frozenset()) for name in changed]
         return [*freed, *(ClusterEvent(RequeueCause.DEVICES, node_name=name) for name in changed)]
-
-
-def _released(pod: Pod) -> list[Change]:
-    """The claims that a pod does not use any more."""
-    return [ClusterEvent(RequeueCause.CLAIM, what=frozenset(pod.claims))] if pod.claims else []
 
 
 def _place(pod: Pod) -> tuple[str, tuple[str, str] | None]:

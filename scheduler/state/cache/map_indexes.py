@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from scheduler.model import well_known
+from scheduler.model.dra.claim_plan import ClaimPlan
 from scheduler.model.gpu.device import Devices
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import MAP_INDEX_MAX
@@ -21,6 +22,7 @@ class Assumption(msgspec.Struct, frozen=True, gc=False):
     devices: Devices
     index: int | None = None
     volumes: VolumePlan | None = None
+    claims: ClaimPlan | None = None
 
 
 class MapIndexes:

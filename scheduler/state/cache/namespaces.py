@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from scheduler.model.node import Namespace
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.event import Change, ClusterEvent
+from scheduler.state.whole_list import fold_list
 
 
 class NamespaceStore:
@@ -43,9 +44,7 @@ class NamespaceStore:
     def replace(self, namespaces: Iterable[Namespace]) -> list[Change]:
         """Fold the whole list of namespaces."""
         listed = {namespace.name: namespace for namespace in namespaces}
-        for name in [name for name in self.known if name not in listed]:
-            self.delete(name)
-        return [change for one in listed.values() for change in self.upsert(one)]
+        return fold_list(self.known, listed, self.delete, self.upsert)
 
     def turned(self) -> frozenset[str]:
         """The namespaces whose permission to use maps changed since the last call."""

@@ -7,6 +7,7 @@ the deletions of its pods may follow later.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import NodePartitions
@@ -14,15 +15,17 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.advertised_resources import AdvertisedResources
+from scheduler.state.cache.image_nodes import ImageNodes
 from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.cache.placed_priorities import PlacedPriorities
-from scheduler.state.image_nodes import ImageNodes
+from scheduler.state.dra.store import DraStore
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.index.node_memo import NodeMemo
 from scheduler.state.mig.layout_wait import LayoutWait
 from scheduler.state.mig.partition_store import PartitionStore
-from scheduler.state.node_info import NodeInfo, PodAllocation, allocation_of
+from scheduler.state.node_info import NodeInfo
+from scheduler.state.pod_allocation import PodAllocation, allocation_of
 from scheduler.state.topology.topology import Topology
 from scheduler.state.volumes.store import VolumeStore
 
@@ -31,7 +34,11 @@ class Nodes:
     """The NodeInfo of every node, in step with the index; ``namespaces`` allow maps."""
 
     def __init__(
-        self, scheduler_name: str, namespaces: NamespaceStore, volumes: VolumeStore
+        self,
+        scheduler_name: str,
+        namespaces: NamespaceStore,
+        volumes: VolumeStore,
+        dra: DraStore,
     ) -> None:
         self.node_info: dict[str, NodeInfo] = {}
         self.index = NodeIndex()
@@ -42,6 +49,7 @@ class Nodes:
         self._scheduler_name = scheduler_name
         self._namespaces = namespaces
         self._volumes = volumes
+        self._dra = dra
         self._aliases: dict[str, set[str]] = {}
         self.partitions = PartitionStore()
         self.offers = AdvertisedResources()
@@ -50,6 +58,8 @@ class Nodes:
         self.priorities = PlacedPriorities(scheduler_name)
         self._settling = LayoutWait()
         self._count = 0
+        #: The nodes of which pods changed, while a list of pods is folded; else None.
+        self._unindexed: dict[str, None] | None = None
 
     def __len__(self) -> int:
         """Number of nodes that exist."""
@@ -107,6 +117,7 @@ class Nodes:
             node_info.upsert_partitions(*self.partitions.of(node.name))
         for alias in _aliases(node):
             self._aliases.setdefault(alias, set()).add(node.name)
+        self._count_devices(node_info)
         self.topology.upsert_node(node)
         self.index.put(node_info)
         self.index.shrink_classes(self.node_info)
@@ -120,6 +131,8 @@ class Nodes:
             return False
         self._unalias(node_info.node)
         self.offers.change(node_info.node, None)
+        self.offers.change_devices(node_info.dra, None)
+        node_info.upsert_devices(None)
         self.images.change(node_info.node, None)
         self.topology.delete_node(name)
         self.index.drop(name)
@@ -144,8 +157,26 @@ class Nodes:
         if pod.volumes:
             self._volumes.users.add(pod, name)
         if node_info.node is not None:
-            self.index.put(node_info)
+            self._put(node_info)
             self._touch(name)
+
+    @contextmanager
+    def indexed_once(self) -> Iterator[None]:
+        """Fold a list of pods: a node is indexed at the end, once for all its pods."""
+        self._unindexed = {}
+        try:
+            yield
+        finally:
+            names, self._unindexed = self._unindexed, None
+            for name in names:
+                if (node_info := self.at(name)) is not None:
+                    self.index.put(node_info)
+
+    def _put(self, node_info: NodeInfo) -> None:
+        if self._unindexed is None:
+            self.index.put(node_info)
+        elif node_info.node is not None:
+            self._unindexed[node_info.node.name] = None
 
     def renew(self, pod: Pod) -> None:
         """A placed pod changed, and holds what it held."""
@@ -210,6 +241,33 @@ class Nodes:
         self._touch(name)
         return True
 
+    def update_devices(self) -> dict[str, frozenset[str]]:
+        """Fold what ResourceSlices, claims and classes say now of the devices of nodes; returns by
+        node the extended resources of which more is free.
+        """
+        changed = self._dra.changed.take()
+        freed: dict[str, frozenset[str]] = {}
+        for name in self.node_info if changed is None else changed:
+            node_info = self.at(name)
+            before = node_info.dra if node_info is not None else None
+            if node_info is not None and self._count_devices(node_info):
+                self.index.put(node_info)
+                self._touch(name)
+                after = node_info.dra
+                if after is not None and (more := after.more_than(before)):
+                    freed[name] = more
+        return freed
+
+    def _count_devices(self, node_info: NodeInfo) -> bool:
+        """Count the devices of a node's pools; returns whether the node has or had one."""
+        assert node_info.node is not None
+        before, after = node_info.dra, self._dra.devices_on(node_info.node)
+        if before is None and after is None:
+            return False
+        self.offers.change_devices(before, after)
+        node_info.upsert_devices(after)
+        return True
+
     def remove_pod(self, pod: Pod, name: str) -> bool:
         """Remove a pod from its node; False if it was not there."""
         node_info = self.node_info.get(name)
@@ -220,7 +278,7 @@ class Nodes:
             self._volumes.users.remove(pod)
         self.topology.remove_pod(pod.uid)
         if node_info.node is not None:
-            self.index.put(node_info)
+            self._put(node_info)
             self._touch(name)
         elif not node_info.pods:
             del self.node_info[name]

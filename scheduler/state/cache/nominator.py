@@ -4,16 +4,20 @@ The capacity is not held while its pod is assumed; it is held again if the Bindi
 
     held --place--> lifted --take_back (Binding failed)--> held
                       '----- bound, or deleted ----------> over
+
+A method that ends a hold returns the pods that held something until then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.crd.migration import is_for
+from scheduler.model.crd.migration import awaited_node, is_for
+from scheduler.model.dra.claim_plan import ClaimPlan
 from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 
@@ -25,6 +29,7 @@ class Nominator:
 
     def __init__(self) -> None:
         self.held: dict[str, Pod] = {}
+        self._by_node: dict[str, dict[str, Pod]] = {}
         self._lifted: dict[str, Pod] = {}
         #: The nodes of our own preemptors that the watch does not show on them yet.
         self._unseen: dict[str, str] = {}
@@ -33,30 +38,52 @@ class Nominator:
 
         #: The GPU indexes that preemptors wait for, where they are known.
         self.expected: dict[str, Devices] = {}
+        #: The devices that their claims are to get, and those that a migration holds for claims.
+        self.plans: dict[str, ClaimPlan] = {}
 
-    def nominate(self, pod: Pod, node_name: str, devices: Devices = _UNKNOWN) -> None:
+    def at(self, node_name: str) -> Collection[Pod]:
+        """The pods that hold capacity on a node."""
+        return self._by_node.get(node_name, {}).values()
+
+    def nominate(
+        self,
+        pod: Pod,
+        node_name: str,
+        devices: Devices = _UNKNOWN,
+        plan: ClaimPlan | None = None,
+    ) -> list[Pod]:
         """Our own preemptor waits for a node from now on, before its status says so."""
+        self._forget_devices(pod.uid)
         if devices.numbers:
             self.expected[pod.uid] = devices
-        else:
-            self.expected.pop(pod.uid, None)
+        if plan is not None:
+            self.plans[pod.uid] = plan
         self._withdrawn.pop(pod.uid, None)
         self._unseen[pod.uid] = node_name
-        self.held[pod.uid] = msgspec.structs.replace(pod, nominated_node=node_name)
+        return self._hold(pod.uid, msgspec.structs.replace(pod, nominated_node=node_name))
 
-    def withdraw(self, uid: str) -> None:
+    def expect(self, uid: str, plan: ClaimPlan | None) -> ClaimPlan | None:
+        """The devices that the claims of a nominated pod are to get, as its last decision says;
+        with None the pod holds none, and the former plan is returned.
+        """
+        if plan is None:
+            return self.plans.pop(uid, None)
+        self.plans[uid] = plan
+        return None
+
+    def withdraw(self, uid: str) -> list[Pod]:
         """A pod waits for no node any more, before its status says so."""
-        self.expected.pop(uid, None)
+        self._forget_devices(uid)
         self._unseen.pop(uid, None)
-        pod = self.held.pop(uid, None)
-        if pod is not None:
-            self._withdrawn[uid] = pod.nominated_node
+        ended = self._drop(uid)
+        self._withdrawn.update((uid, pod.nominated_node) for pod in ended)
+        return ended
 
     def withdrawn(self) -> tuple[str, ...]:
         """The pods that wait for no node any more, although their status says so."""
         return tuple(self._withdrawn)
 
-    def note(self, pod: Pod, *, is_assumed: bool) -> None:
+    def note(self, pod: Pod, *, is_assumed: bool) -> list[Pod]:
         """A pod's newest state: with or without a nominated node."""
         unseen = self._unseen.get(pod.uid, "")
         if unseen and (unseen == pod.nominated_node or pod.node_name or pod.is_deleting):
@@ -64,14 +91,13 @@ class Nominator:
         elif unseen:
             pod = msgspec.structs.replace(pod, nominated_node=unseen)
         if self._withdrawn and self._is_withdrawn(pod):
-            return
-        if pod.nominated_node and not (pod.node_name or pod.is_deleting or is_assumed):
-            self.held[pod.uid] = pod
-        else:
-            self.held.pop(pod.uid, None)
+            return []
+        waits = pod.nominated_node and not (pod.node_name or pod.is_deleting or is_assumed)
+        ended = self._hold(pod.uid, pod) if waits else self._drop(pod.uid)
         if pod.node_name:
             self._lifted.pop(pod.uid, None)
-            self.expected.pop(pod.uid, None)
+            self._forget_devices(pod.uid)
+        return ended
 
     def _is_withdrawn(self, pod: Pod) -> bool:
         if self._withdrawn.get(pod.uid) == pod.nominated_node:
@@ -79,39 +105,83 @@ class Nominator:
         self._withdrawn.pop(pod.uid, None)
         return False
 
-    def place(self, pod: Pod) -> None:
+    def place(self, pod: Pod) -> list[Pod]:
         """A pod is assumed: it uses the capacity held for it."""
-        self.held.pop(pod.uid, None)
+        ended = self._drop(pod.uid)
         move = self.held.get(pod.annotations.get(well_known.MIGRATION, ""))
         if move is not None and is_for(move, pod):
-            del self.held[move.uid]
             self._lifted[pod.uid] = move
+            ended += self._drop(move.uid)
+        return ended
 
     def awaited(self, pod: Pod) -> str:
         """The node on which an open migration holds capacity for a pod; empty if none does."""
-        move = self.held.get(pod.annotations.get(well_known.MIGRATION, ""))
-        return move.nominated_node if move is not None and is_for(move, pod) else ""
+        return awaited_node(self.held, pod)
 
     def take_back(self, uid: str) -> None:
         """The placement failed."""
         move = self._lifted.pop(uid, None)
         if move is not None:
-            self.held[move.uid] = move
+            self._hold(move.uid, move)
 
-    def delete_pod(self, uid: str) -> None:
+    def delete_pod(self, uid: str) -> list[Pod]:
         """A pod was deleted."""
-        self.expected.pop(uid, None)
-        self.held.pop(uid, None)
+        self._forget_devices(uid)
         self._unseen.pop(uid, None)
         self._withdrawn.pop(uid, None)
         self._lifted.pop(uid, None)
+        return self._drop(uid)
 
-    def hold(self, holder: Pod) -> None:
-        """Hold capacity for the replacement of an open migration."""
-        self.held.setdefault(holder.uid, holder)
+    def hold(self, holder: Pod, plan: ClaimPlan | None = None) -> None:
+        """Hold capacity, and devices, for the replacement of an open migration."""
+        if holder.uid not in self.held:
+            self._hold(holder.uid, holder)
+            if plan is not None:
+                self.plans[holder.uid] = plan
 
-    def release(self, migration_id: str) -> bool:
-        """Release the capacity of a migration; returns whether capacity becomes free."""
+    def restore(
+        self,
+        held: Iterable[Pod],
+        expected: Mapping[str, Devices],
+        plans: Mapping[str, ClaimPlan],
+    ) -> None:
+        """Hold what a snapshot shows as held."""
+        for pod in held:
+            self._hold(pod.uid, pod)
+        self.expected.update(expected)
+        self.plans.update(plans)
+
+    def _forget_devices(self, uid: str) -> None:
+        self.expected.pop(uid, None)
+        self.plans.pop(uid, None)
+
+    def release(self, migration_id: str) -> list[Pod]:
+        """Release the capacity of a migration."""
         for uid in [uid for uid, other in self._lifted.items() if other.uid == migration_id]:
             del self._lifted[uid]
-        return self.held.pop(migration_id, None) is not None
+        self.plans.pop(migration_id, None)
+        return self._drop(migration_id)
+
+    def _hold(self, uid: str, pod: Pod) -> list[Pod]:
+        """A pod holds its node from now on; what it was before, if it held something else."""
+        before = self.held.get(uid)
+        if before is not None and before.nominated_node != pod.nominated_node:
+            self._drop(uid)
+        self.held[uid] = pod
+        self._by_node.setdefault(pod.nominated_node, {})[uid] = pod
+        return [] if before is None or _holds_as_much(pod, before) else [before]
+
+    def _drop(self, uid: str) -> list[Pod]:
+        pod = self.held.pop(uid, None)
+        if pod is None:
+            return []
+        there = self._by_node[pod.nominated_node]
+        del there[uid]
+        if not there:
+            del self._by_node[pod.nominated_node]
+        return [pod]
+
+
+def _holds_as_much(pod: Pod, before: Pod) -> bool:
+    """Whether a nominated pod still holds what it held before."""
+    return pod.nominated_node == before.nominated_node and pod.requests == before.requests

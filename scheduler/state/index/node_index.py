@@ -255,10 +255,10 @@ def _restricted(trait: Trait, places: Iterable[int]) -> Trait:
 
 def _entries(node: Node, node_info: NodeInfo) -> Iterator[tuple[str, Group, Slot]]:
     every = node_info.left
-    free = {resource: every.get(resource, 0) for resource in node.devices}
+    free = {resource: every.get(resource, 0) for resource in node_info.devices}
     total = sum(free.values())
     slot = (every.get(well_known.CPU, 0), node.name)
-    yield ANY, (0, total), slot
+    yield ANY, (0, node_info.device_rank_with(total)), slot
     if node_info.is_dynamic:
         return  # the layout index finds these nodes
     for resource, left in free.items():

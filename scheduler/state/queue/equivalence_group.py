@@ -84,7 +84,9 @@ def key_of(
     if pod.never_preempts:
         kind = (kind, "Never")
     # Nodes reject a pod because of its own claims, which others of its kind do not have.
-    return ((kind, pod.volumes) if pod.volumes else kind, pod.priority, pod.namespace)
+    if pod.volumes or pod.resource_claims:
+        kind = (kind, pod.volumes, pod.resource_claims.sources)
+    return (kind, pod.priority, pod.namespace)
 
 
 class EquivalenceGroup:

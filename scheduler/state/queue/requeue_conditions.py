@@ -10,6 +10,8 @@ from scheduler.model.reasons.reason import Diagnosis, Reason, ReasonCode, Requeu
 from scheduler.state.event import ClusterEvent
 
 ANYTHING = ""
+#: The causes about one claim: such a change names it.
+_OF_CLAIMS = (RequeueCause.CLAIM, RequeueCause.RESOURCE_CLAIM)
 #: Equivalence class (or uid), priority and namespace of a group.
 Key = tuple[object, int, str]
 
@@ -21,7 +23,7 @@ class RequeueCondition(msgspec.Struct, frozen=True):
     any resource). ``node_name`` is the only node that matters, if there is one. ``is_alone`` if the
     answer concerns this pod and not its equivalence class. ``is_for_siblings`` if it concerns any
     line of a map, so that the siblings wait too. ``claims`` are the pod's own, one of which must
-    change before CLAIM can help.
+    change before CLAIM or RESOURCE_CLAIM can help.
     """
 
     causes: frozenset[RequeueCause]
@@ -37,7 +39,7 @@ class RequeueCondition(msgspec.Struct, frozen=True):
         for cause in self.causes:
             if cause is RequeueCause.FREED:
                 yield from ((cause, resource) for resource in self.frees)
-            elif cause is RequeueCause.CLAIM:
+            elif cause in _OF_CLAIMS:
                 yield from ((cause, key) for key in dict.fromkeys(self.claims))
             else:
                 yield cause, ANYTHING
@@ -95,7 +97,7 @@ def _condition_of_codes(codes: frozenset[ReasonCode], lacking: frozenset[str]) -
 
 def _is_for_any(change: ClusterEvent, token: str) -> bool:
     """Whether the change concerns every token of its cause; one of claims names each of them."""
-    return change.cause is not RequeueCause.CLAIM and (not change.what or token == ANYTHING)
+    return change.cause not in _OF_CLAIMS and (not change.what or token == ANYTHING)
 
 
 class RequeueIndex:
@@ -126,7 +128,7 @@ class RequeueIndex:
     def of(self, change: ClusterEvent) -> list[Key]:
         """The groups that wait for such a change, longest wait first, each once."""
         tokens = self._by_cause.get(change.cause, {})
-        if change.cause is RequeueCause.CLAIM:  # there may be as many claims as pods
+        if change.cause in _OF_CLAIMS:  # there may be as many claims as pods
             return list(dict.fromkeys(k for one in change.what for k in tokens.get(one, ())))
         found: dict[Key, None] = {}
         for token, keys in tokens.items():

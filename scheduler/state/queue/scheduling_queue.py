@@ -22,6 +22,7 @@ from collections.abc import Iterator
 import msgspec
 
 from scheduler.model.pods.pod import Pod
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.backoff import (
     BACKOFF_FIRST_S,
@@ -59,6 +60,12 @@ UNSCHEDULABLE_MAX_S = 300.0
 
 def _unchecked(_pod: Pod, _node_name: str) -> None:
     return None
+
+
+def _claims(pod: Pod) -> tuple[str, ...]:
+    """The keys of the pod's claims for volumes and for devices."""
+    names = pod.resource_claims.names
+    return (*pod.claims, *(f"{pod.namespace}/{name}" for name in names))
 
 
 def _any_concerns(_waiting: Pod, _changed: Pod) -> bool:
@@ -107,6 +114,15 @@ class SchedulingQueue:
         """
         return (
             group.pods() for group in self._groups.values() if len(group.condition.lacking) == 1
+        )
+
+    def lacking_devices(self) -> Iterator[Iterator[Pod]]:
+        """The other unschedulable pods that wait for devices of DRA drivers, in the same form."""
+        return (
+            group.pods()
+            for group in self._groups.values()
+            if RequeueCause.RESOURCE_DEVICES in group.condition.causes
+            and len(group.condition.lacking) != 1
         )
 
     # --- additions and removals --------------------------------------------------------------
@@ -192,8 +208,8 @@ class SchedulingQueue:
         missed = self._in_flight.end(pod.uid)
         if missed is None or self._entries.get(pod.uid) is not entry:
             return
-        if pod.volumes:
-            condition = msgspec.structs.replace(condition, claims=pod.claims)
+        if pod.volumes or pod.resource_claims:
+            condition = msgspec.structs.replace(condition, claims=_claims(pod))
         entry.attempts += 1
         entry.rejections += 1
         entry.errors = 0
@@ -204,7 +220,8 @@ class SchedulingQueue:
             self._back_off(entry)
             return
         group = self._join(entry, condition, now)
-        if any(condition.is_met_by(change) and group.concerns(change) for change in missed):
+        is_tried = group.probe is not None  # its decision does not miss the changes
+        if not is_tried and any(condition.is_met_by(one) and group.concerns(one) for one in missed):
             self._requeue(group, now)
 
     def _join(

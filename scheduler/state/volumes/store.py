@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,7 @@ from scheduler.state.event import Change, ClusterEvent
 from scheduler.state.volumes.assumed import AssumedObjects
 from scheduler.state.volumes.claim_users import ClaimUsers
 from scheduler.state.volumes.volume_index import VolumeIndex
+from scheduler.state.whole_list import fold_list
 
 _NO_ATTACHMENTS: Final[Mapping[str, VolumeAttachment]] = {}
 #: Where the objects of each kind are.
@@ -174,12 +176,7 @@ class VolumeStore:
     def replace(self, kind: type[StorageObject], items: Iterable[StorageObject]) -> list[Change]:
         """Fold all objects of one kind."""
         listed = {item.key: item for item in items}
-        changes: list[Change] = []
-        for key in [key for key in self._all(kind) if key not in listed]:
-            changes += self.delete(kind, key)
-        for item in listed.values():
-            changes += self.upsert(item)
-        return changes
+        return fold_list(self._all(kind), listed, partial(self.delete, kind), self.upsert)
 
     def _all(self, kind: type[StorageObject]) -> dict[str, Any]:
         objects: dict[str, Any] = getattr(self, _PLACES[kind])

@@ -18,7 +18,7 @@ from scheduler.model.volumes.storage import (
     VolumeAttachment,
 )
 from scheduler.watch.decode.api_types import Amount, Meta
-from scheduler.watch.decode.storage_decoder import StorageDecoder
+from scheduler.watch.decode.object_decoder import STORAGE, ObjectDecoder
 
 
 class _LabelValues(msgspec.Struct, frozen=True):
@@ -157,8 +157,8 @@ def to_attachment(wire: AttachmentWire) -> VolumeAttachment:
     )
 
 
-CLASSES: Final = StorageDecoder(StorageClass, ClassWire, to_class)
-CSI_NODES: Final = StorageDecoder(CsiNode, CsiNodeWire, to_csi_node)
-CSI_DRIVERS: Final = StorageDecoder(CsiDriver, CsiDriverWire, to_csi_driver)
-CAPACITIES: Final = StorageDecoder(StorageCapacity, CapacityWire, to_capacity)
-ATTACHMENTS: Final = StorageDecoder(VolumeAttachment, AttachmentWire, to_attachment)
+CLASSES: Final = ObjectDecoder(STORAGE, StorageClass, ClassWire, to_class)
+CSI_NODES: Final = ObjectDecoder(STORAGE, CsiNode, CsiNodeWire, to_csi_node)
+CSI_DRIVERS: Final = ObjectDecoder(STORAGE, CsiDriver, CsiDriverWire, to_csi_driver)
+CAPACITIES: Final = ObjectDecoder(STORAGE, StorageCapacity, CapacityWire, to_capacity)
+ATTACHMENTS: Final = ObjectDecoder(STORAGE, VolumeAttachment, AttachmentWire, to_attachment)

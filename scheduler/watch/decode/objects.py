@@ -7,7 +7,8 @@ at all raise NoObject: then the connection is not trusted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -71,6 +72,12 @@ def namespace_event(content: bytes, is_gone: bool) -> ev.Event:
 def pods_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
     """The event of a list of pods."""
     return ev.PodsReplaced(tuple(map(read_pod, items)))
+
+
+def pods_joined(pages: Sequence[ev.Event]) -> ev.Event:
+    """The event of a list from those of its pages."""
+    found = (page.pods for page in pages if isinstance(page, ev.PodsReplaced))
+    return ev.PodsReplaced(tuple(chain.from_iterable(found)))
 
 
 def nodes_listed(items: Iterable[msgspec.Raw]) -> ev.Event:

@@ -14,7 +14,7 @@ from scheduler.model.gpu.allocated_devices import AllocatedDevice
 from scheduler.model.limits import DEVICE_ID_LENGTH_MAX, POD_DEVICES_MAX
 from scheduler.model.pods import pod_fields
 from scheduler.model.pods.pod import Condition, Container, HostPort, Owner, Pod, Role
-from scheduler.model.pods.pod_parts import group_of, owner_of
+from scheduler.model.pods.pod_parts import ExtendedRequest, group_of, owner_of
 from scheduler.model.quantity import QuantityError
 from scheduler.watch.decode.api_types import (
     ConditionWire,
@@ -27,6 +27,7 @@ from scheduler.watch.decode.api_types import (
     PodWire,
     Resources,
 )
+from scheduler.watch.decode.dra.pod_claims import pod_claims
 from scheduler.watch.decode.pod_affinity import pod_affinity, spread_constraints
 from scheduler.watch.decode.pod_volumes import pod_volumes
 
@@ -79,7 +80,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         condition=_scheduled_condition(wire.status.conditions or ()),
         crashes=_crashes(wire.status),
         is_admitted=wire.status.start_time is not None,
-        has_claims=bool(spec.resource_claims or wire.status.extended_resource_claim_status),
+        resource_claims=pod_claims(spec, wire.status),
         allocated=_allocated(wire.status.container_statuses or ()),
         started=wire.status.start_time or "",
         is_preempted=_is_preempted(wire.status.conditions or ()),
@@ -164,9 +165,10 @@ def _containers(spec: PodSpec) -> tuple[Container, ...]:
 
 
 def _container(wire: ContainerWire, role: Role) -> Container:
+    amounts = requested(wire.resources)
     devices = {
         resource: value
-        for resource, value in requested(wire.resources).items()
+        for resource, value in amounts.items()
         if well_known.is_gpu_device(resource) and value > 0
     }
     literal = key = None
@@ -174,7 +176,25 @@ def _container(wire: ContainerWire, role: Role) -> Container:
         if entry.name == well_known.CUDA_ENV:
             literal = None if entry.value_from else entry.value or ""
             key = _annotation_read(entry)
-    return Container(name=wire.name, role=role, devices=devices, cuda_literal=literal, cuda_key=key)
+    return Container(
+        name=wire.name,
+        role=role,
+        devices=devices,
+        extended=_extended(amounts),
+        cuda_literal=literal,
+        cuda_key=key,
+    )
+
+
+def _extended(amounts: resources.Amounts) -> tuple[ExtendedRequest, ...]:
+    """The requests for extended resources; most containers have none."""
+    if not any(map(well_known.is_extended_resource, amounts)):
+        return ()
+    return tuple(
+        ExtendedRequest(name, amounts[name], position)
+        for position, name in enumerate(sorted(amounts))
+        if amounts[name] > 0 and well_known.is_extended_resource(name)
+    )
 
 
 def _annotation_read(entry: EnvVar) -> str | None:

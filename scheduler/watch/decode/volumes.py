@@ -15,7 +15,7 @@ from scheduler.model.volumes.claim import Claim
 from scheduler.model.volumes.csi_volume import BY_FIELD, CsiVolume, Disk, InTreePlugin
 from scheduler.model.volumes.persistent_volume import ClaimRef, PersistentVolume
 from scheduler.watch.decode.api_types import Amounts
-from scheduler.watch.decode.storage_decoder import StorageDecoder, VersionedMeta
+from scheduler.watch.decode.object_decoder import STORAGE, ObjectDecoder, VersionedMeta
 
 _STORAGE: Final = "storage"
 
@@ -151,15 +151,17 @@ def _source(
     return None, None
 
 
-CLAIMS: Final = StorageDecoder(
+CLAIMS: Final = ObjectDecoder(
+    STORAGE,
     Claim,
     ClaimWire,
     to_claim,
-    lambda namespace, name, unread: Claim(namespace=namespace, name=name, unread=unread),
+    lambda namespace, name, _, unread: Claim(namespace=namespace, name=name, unread=unread),
 )
-VOLUMES: Final = StorageDecoder(
+VOLUMES: Final = ObjectDecoder(
+    STORAGE,
     PersistentVolume,
     VolumeWire,
     to_volume,
-    lambda _, name, unread: PersistentVolume(name=name, unread=unread),
+    lambda _, name, __, unread: PersistentVolume(name=name, unread=unread),
 )

@@ -1,0 +1,1 @@
+"""Selectors of devices, in the Common Expression Language (CEL)."""

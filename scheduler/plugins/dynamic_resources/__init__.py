@@ -1,0 +1,1 @@
+"""ResourceClaims and the devices that they get (kube-scheduler: dynamicresources)."""

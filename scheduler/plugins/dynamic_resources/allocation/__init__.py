@@ -1,0 +1,1 @@
+"""Which devices the claims of a pod get on one node."""

@@ -1,0 +1,1 @@
+"""What the cluster has of devices and claims (``resource.k8s.io``)."""

@@ -1,0 +1,1 @@
+"""What the store knows of claims beside their devices: users, writes in progress, versions."""
