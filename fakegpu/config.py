@@ -99,7 +99,7 @@ class Node(_Part, frozen=True):
 
 class Dra(_Part, frozen=True):
     """Dynamic Resource Allocation on nodes with a kubelet and on KWOK nodes: ``none``, ``beside``
-    the device plugin (both account the same GPUs, as with the seed operator) or ``instead`` of it.
+    the device plugin (both account the same GPUs, like the former operator) or ``instead`` of it.
 
     ``partitionable``: MIG capable GPUs are also published as partitions, which are created when
     they are allocated. Empty folders default to those below ``node.kubeletFolder``.

@@ -13,12 +13,13 @@ import re
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import aiohttp
 import msgspec
 
+from gpuctl import kubeconfig
+from gpuctl.input_error import NotReached
 from scheduler.config import LeaderElection
 from scheduler.model.lease import Lease
 from scheduler.watch.client import ApiError, Client, NoCluster, Unreachable, namespace_of
@@ -41,10 +42,6 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     lease_name: str = LeaderElection().resource_name
 
 
-class NotReached(Exception):
-    """A server did not answer; the text names it and the next step."""
-
-
 class _NoIdentity:
     """Credentials for a server without authentication."""
 
@@ -57,15 +54,21 @@ class _NoIdentity:
 
 @contextlib.asynccontextmanager
 async def cluster(access: Access) -> AsyncIterator[Client]:
-    """A client of the API server; NotReached if the kubeconfig is missing or invalid."""
-    if access.kubeconfig and not Path(access.kubeconfig).is_file():
-        raise NotReached(f"{access.kubeconfig}: no such kubeconfig file")
+    """A client of the API server; NotReached if the kubeconfig is missing or invalid, or for an
+    error of the API server.
+    """
+    if problem := kubeconfig.defect(access.kubeconfig, access.context):
+        raise NotReached(problem)
     try:
         client = await Client.connect(access.kubeconfig, USER_AGENT, access.context)
     except NoCluster as error:
         raise NotReached(str(error)) from error
     try:
         yield client
+    except ApiError as error:
+        raise NotReached(error.message or str(error)) from error
+    except Unreachable as error:
+        raise NotReached(str(error)) from error
     finally:
         await client.close()
 
@@ -142,6 +145,30 @@ def by_hand(access: Access, pod: str | None, command: str) -> tuple[str, str]:
     """The two commands for a manual port-forward; the first needs its own terminal."""
     forward = shlex.join(forward_command(access, pod))
     return forward, f"{command} --server http://127.0.0.1:{DECISIONS_PORT}"
+
+
+@contextlib.asynccontextmanager
+async def leader_url(
+    access: Access, client: Client, server: str | None, *, forward: bool = True
+) -> AsyncIterator[str | None]:
+    """The URL of the decisions API: ``server``, or forwarded where the rights allow it, or None."""
+    leader = await leader_pod(client, access) if server is None and forward else None
+    async with url_of(access, client, server, leader) as url:
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def url_of(
+    access: Access, client: Client, server: str | None, leader: str | None
+) -> AsyncIterator[str | None]:
+    """The same for a known leader; None: nothing is forwarded."""
+    if server is not None:
+        yield server
+    elif leader is not None and await may_forward(client, access):
+        async with forwarded(access, leader) as url:
+            yield url
+    else:
+        yield None
 
 
 @contextlib.asynccontextmanager

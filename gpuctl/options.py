@@ -1,6 +1,7 @@
-"""Command line options that select the cluster and the scheduler, shared by the commands.
+"""The options that all commands share: cluster, scope, and output format.
 
-A usage error is exit status 1 in these commands, because 2 is a result ("it is pending").
+``-n``, ``-A`` and ``-l`` select pods, TYPE/NAME is read by ``gpuctl.targets``, ``-o`` selects the
+format.
 """
 
 from __future__ import annotations
@@ -12,22 +13,18 @@ from typing import Any
 import click
 
 from gpuctl.cluster_access import Access
+from gpuctl.command import Strict, UsageError
+from gpuctl.targets import Scope
 
-
-class UsageError(click.UsageError):
-    """The command line is invalid."""
-
-    exit_code = 1
-
-
-class Strict(click.Command):
-    """A command whose usage errors have exit status 1."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            raise UsageError(error.format_message(), error.ctx or ctx) from error
+__all__ = [
+    "Strict",
+    "UsageError",
+    "forwarding",
+    "in_cluster",
+    "output_format",
+    "reaching",
+    "scoped",
+]
 
 
 def reaching(command: Callable[..., None]) -> Callable[..., None]:
@@ -36,6 +33,13 @@ def reaching(command: Callable[..., None]) -> Callable[..., None]:
         "--server", metavar="URL", help="URL of the decisions API, for example of a port-forward"
     )
     return server(in_cluster(command))
+
+
+def forwarding(command: Callable[..., None]) -> Callable[..., None]:
+    """``--forward/--no-forward``, given as ``forward``."""
+    return click.option(
+        "--forward/--no-forward", default=True, help="run kubectl port-forward to the leader"
+    )(command)
 
 
 def in_cluster(command: Callable[..., None]) -> Callable[..., None]:
@@ -75,3 +79,28 @@ def in_cluster(command: Callable[..., None]) -> Callable[..., None]:
         command(access=access, **others)
 
     return wrapped
+
+
+def scoped(command: Callable[..., None]) -> Callable[..., None]:
+    """``-n``, ``-A`` and ``-l``; the command receives them as ``scope``."""
+
+    @click.option("-n", "--namespace", metavar="NS", help="[default: the context's, else default]")
+    @click.option("-A", "--all-namespaces", is_flag=True, help="every namespace")
+    @click.option("-l", "--selector", metavar="LABELS", default="", help="as kubectl's -l")
+    @functools.wraps(command)
+    def wrapped(
+        *, namespace: str | None, all_namespaces: bool, selector: str, **others: Any
+    ) -> None:
+        if all_namespaces and namespace is not None:
+            raise UsageError("-n and -A exclude each other", click.get_current_context())
+        scope = Scope(namespace=namespace, all_namespaces=all_namespaces, selector=selector)
+        command(scope=scope, **others)
+
+    return wrapped
+
+
+def output_format(*forms: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """``-o`` with these formats, the first of which is the default; given as ``output``."""
+    return click.option(
+        "-o", "--output", type=click.Choice(forms), default=forms[0], show_default=True
+    )

@@ -11,15 +11,17 @@ from typing import Any, Final
 
 import msgspec
 
-from gpuctl.cluster_access import NotReached
+from gpuctl.likely_mistakes import notices
+from gpuctl.targets import read_pod
 from scheduler.decide.explain import Meaning, meaning_of
 from scheduler.decide.rejection_message import parts
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
+from scheduler.model.quantity import format_value
 from scheduler.watch.client import ApiError, Client, Unreachable
-from scheduler.watch.decode.pods import POD, to_pod
 
 EVENTS_MAX: Final = 20
+FAILED: Final = "FailedScheduling"
 #: The state of a pod.
 PLACED, WAITS, GATED, ENDED, GOES = "placed", "waits", "gated", "ended", "goes"
 
@@ -63,14 +65,20 @@ class Given(_Shape, frozen=True, kw_only=True):
 
 
 class PodFacts(_Shape, frozen=True, kw_only=True):
-    """The content of a pod's object and its events."""
+    """The content of a pod's object and its events.
+
+    ``asked`` is the time of the last known answer; ``notices`` are likely mistakes in the object.
+    """
 
     namespace: str
     pod: str
     uid: str
     scheduler: str
     standing: str
+    asks: dict[str, str] = {}
     since: str = ""
+    asked: str = ""
+    notices: tuple[str, ...] = ()
     node: str = ""
     message: str = ""
     reasons: tuple[Reason, ...] = ()
@@ -83,14 +91,17 @@ class PodFacts(_Shape, frozen=True, kw_only=True):
 
 async def read_pod_facts(client: Client, namespace: str, name: str) -> PodFacts:
     """Read a pod and its events; NotReached if the pod cannot be read."""
-    pod = await _pod(client, namespace, name)
+    pod = await read_pod(client, namespace, name)
     remarks: tuple[str, ...] = ()
     events: tuple[PodEvent, ...] = ()
     try:
         events = await _events(client, pod)
     except (ApiError, Unreachable) as error:
         remarks = (f"events cannot be read: {error}",)
-    return msgspec.structs.replace(facts_of(pod), events=events, remarks=remarks)
+    found = facts_of(pod)
+    asked = max((one.time for one in events if one.reason == FAILED), default="")
+    asked = max(asked, found.asked)
+    return msgspec.structs.replace(found, events=events, remarks=remarks, asked=asked)
 
 
 def facts_of(pod: Pod) -> PodFacts:
@@ -105,7 +116,10 @@ def facts_of(pod: Pod) -> PodFacts:
         uid=pod.uid,
         scheduler=pod.scheduler_name,
         standing=_standing(pod),
+        asks=_asks(pod),
         since=condition.since or pod.created,
+        asked=condition.since if message else "",
+        notices=notices(pod),
         node=pod.node_name,
         message=message,
         reasons=tuple(
@@ -128,6 +142,13 @@ def facts_of(pod: Pod) -> PodFacts:
     )
 
 
+def _asks(pod: Pod) -> dict[str, str]:
+    """What the pod requests: GPUs first, then cpu and memory."""
+    names = (*sorted(pod.gpu_requests), well_known.CPU, well_known.MEMORY)
+    amounts = {name: pod.requests[name] for name in names if pod.requests.get(name)}
+    return {name: format_value(name, amount) for name, amount in amounts.items()}
+
+
 def _standing(pod: Pod) -> str:
     if pod.is_terminal:
         return ENDED
@@ -136,16 +157,6 @@ def _standing(pod: Pod) -> str:
     if pod.node_name:
         return PLACED
     return GATED if pod.gates else WAITS
-
-
-async def _pod(client: Client, namespace: str, name: str) -> Pod:
-    try:
-        content = await client.request("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
-        return to_pod(POD.decode(content))
-    except ApiError as error:
-        raise NotReached(error.message or str(error)) from error
-    except (Unreachable, msgspec.MsgspecError) as error:
-        raise NotReached(f"the API server: {error}") from error
 
 
 async def _events(client: Client, pod: Pod) -> tuple[PodEvent, ...]:
@@ -182,7 +193,16 @@ def age(timestamp: str, now: datetime) -> str:
         then = datetime.fromisoformat(timestamp)
     except ValueError:
         return ""
-    seconds = max(0, int((now - then).total_seconds()))
+    return duration((now - then).total_seconds())
+
+
+def duration(total_s: float) -> str:
+    """A duration in kubectl's format (``duration.HumanDuration``).
+
+    >>> duration(65), duration(7500), duration(200_000)
+    ('65s', '2h5m', '2d')
+    """
+    seconds = max(0, int(total_s))
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
     if seconds < 120:
         return f"{seconds}s"

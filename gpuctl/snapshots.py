@@ -9,14 +9,17 @@ from typing import Final
 import msgspec
 
 from gpuctl import cluster_access
-from gpuctl.cluster_access import Access, NotReached
-from gpuctl.input_error import STDIN, InputError
+from gpuctl.cluster_access import Access
+from gpuctl.input_error import STDIN, InputError, NotReached
+from gpuctl.targets import parse
+from scheduler.model.pods.pod import Pod
 from scheduler.report.decisions.api_types import API_VERSION, SNAPSHOT_VERSION, Snapshot
 from scheduler.watch.client import TIMEOUT_S
 
 WAIT_DEFAULT_S: Final = 60
 #: Added to the request's timeout, because encoding a large cluster takes a while.
 MARGIN_S: Final = 60.0
+NAMES_MAX: Final = 5
 
 
 async def fetch(
@@ -64,6 +67,24 @@ def read(file: str) -> Snapshot:
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}") from error
     return decode(content, file)
+
+
+def pending_pods(snapshot: Snapshot, word: str, namespace: str | None = None) -> list[Pod]:
+    """The waiting pods that a word names (``gpuctl.targets``), of one namespace or of any.
+
+    InputError names the pods that wait.
+    """
+    target = parse(word)
+    space = target.namespace or namespace
+    queue = snapshot.state.queue
+    found = [one.pod for one in queue if space in (None, one.pod.namespace) and target.has(one.pod)]
+    if found:
+        return found
+    name = f"{target.kind} {space}/{target.name}" if space else str(target)
+    keys = sorted(one.pod.key for one in queue)
+    shown = ", ".join(keys[:NAMES_MAX]) or "none"
+    more = f" and {len(keys) - NAMES_MAX} more" if len(keys) > NAMES_MAX else ""
+    raise InputError(f"{name} is not pending (pending pods: {shown}{more})")
 
 
 def decode(content: bytes, source: str) -> Snapshot:

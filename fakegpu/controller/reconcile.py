@@ -247,5 +247,5 @@ class Reconciler:
         reported, state.reported = state.reported, frozenset(note.key for note in notes)
         for note in notes:
             if note.key not in reported:
-                log.info(note.text, node=node.name, reason=note.reason)
+                log.info("node event", node=node.name, reason=note.reason, note=note.text)
                 await self._writer.event(node, note)

@@ -3,7 +3,7 @@
 The scheduler's own code computes the plan on a snapshot of its state. The command only evicts pods
 with ``--execute``, after a confirmation or with ``--yes``. It uses the Eviction API with the rights
 of the user, and the pods' controllers create new pods. It stops at the first rejected eviction, for
-example because of a PodDisruptionBudget.
+example because of a PodDisruptionBudget, and where the rest of the plan does not hold any more.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from typing import Final
 import click
 
 from gpuctl import cluster_access, snapshots
-from gpuctl.cluster_access import Access, NotReached
-from gpuctl.input_error import InputError, exit_on_input_error
+from gpuctl.cluster_access import Access
+from gpuctl.defrag_progress import POLL_S, STEP_MAX_S, NotYet, Placed, Ready, Replan, next_step
+from gpuctl.input_error import InputError, NotReached
 from gpuctl.options import Strict, UsageError, reaching
 from gpuctl.output import defrag as defrag_output
 from gpuctl.output import table
+from gpuctl.pod_completion import complete_pods
 from scheduler.bind.evictor import request_eviction
-from scheduler.decide.migration.defrag import Plan, plan
+from scheduler.decide.migration.defrag import plan
+from scheduler.decide.migration.defrag_plan import Plan
+from scheduler.decide.migration.preconditions import consent_blocker
 from scheduler.model.mig.layout import profile_of
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins import default_pipeline
@@ -32,7 +36,7 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.event import Eviction
 from scheduler.state.snapshot import restore
 
-#: More than two restarts rarely help (measured in bench/mig.py).
+#: More than two restarts rarely help (measured in bench/mig).
 MOVES_MAX: Final = 4
 #: Controllers that recreate a pod without counting a failure.
 MOVABLE: Final = ("ReplicaSet", "StatefulSet")
@@ -40,14 +44,15 @@ NO_PLAN: Final = 2
 
 
 @click.command(cls=Strict)
-@click.argument("pod", metavar="NAMESPACE/POD")
+@click.argument("pod", metavar="POD", shell_complete=complete_pods)
+@click.option("-n", "--namespace", metavar="NS", help="namespace of the pod  [default: any]")
 @click.option(
     "--from", "file", metavar="FILE", help="a file of gpuctl snapshot instead of a cluster"
 )
 @click.option(
     "--moves",
     type=click.IntRange(1, MOVES_MAX),
-    default=1,
+    default=2,
     show_default=True,
     help="maximum number of pods to restart",
 )
@@ -62,6 +67,7 @@ def defrag(
     access: Access,
     server: str | None,
     pod: str,
+    namespace: str | None,
     file: str | None,
     moves: int,
     dry_run: bool,
@@ -71,58 +77,59 @@ def defrag(
 ) -> None:
     """Find the cheapest pod restarts after which a pending pod's MIG instance fits.
 
-    The cheapest plan has the fewest restarts, then moves the fewest slices. Only pods of
-    ReplicaSets and StatefulSets are moved, because their controllers recreate them.
+    The cheapest plan has the fewest restarts, then leaves the most room for other pods. Only pods
+    of ReplicaSets and StatefulSets are moved, because their controllers recreate them. A pod with
+    the annotation gpu-scheduler.io/restore: never is not moved.
 
     Exit status: 2 if no plan exists.
     """
     if execute and (dry_run or file is not None):
         other = "--dry-run" if dry_run else "--from"
         raise UsageError(f"--execute and {other} exclude each other")
-    with exit_on_input_error():
-        try:
-            if file is not None:
-                snapshot = snapshots.read(file)
-            else:
-                content = asyncio.run(snapshots.fetch(access, server))
-                snapshot = snapshots.decode(content, "the answer")
-            chosen = plan_for(snapshot, pod, moves, time.time())
-            if output == "json":
-                click.echo(defrag_output.as_json(chosen))
-            else:
-                table.show(defrag_output.render(chosen))
-            if execute and chosen.moves:
-                _confirm(chosen, yes)
-                asyncio.run(_evict(access, chosen))
-        except NotReached as error:
-            click.echo(f"gpuctl defrag: {error}", err=True)
-            sys.exit(1)
+    snapshot = snapshots.read(file) if file is not None else _fetch(access, server)
+    chosen = plan_for(snapshot, _pending(snapshot, pod, namespace), moves, time.time())
+    if output == "json":
+        click.echo(defrag_output.as_json(chosen))
+    else:
+        table.show(defrag_output.render(chosen))
+    if execute and chosen.moves:
+        _confirm(chosen, yes)
+        _carry_out(access, server, snapshot, chosen)
 
 
-def plan_for(snapshot: Snapshot, key: str, moves: int, now: float) -> Plan:
-    """The plan for a pending pod; InputError if it is not pending, exit status 2 without a plan."""
+def _pending(snapshot: Snapshot, word: str, namespace: str | None) -> Pod:
+    """The one pending pod that the word names; the first of an owner's, which are alike."""
+    found = snapshots.pending_pods(snapshot, word, namespace)
+    if len({pod.workload for pod in found}) > 1:
+        keys = ", ".join(pod.key for pod in found)
+        raise InputError(f"{word} names several pending pods: {keys}; pass -n NS")
+    return found[0]
+
+
+def plan_for(snapshot: Snapshot, pod: Pod, moves: int, now: float) -> Plan:
+    """The plan for a pending pod; exit status 2 without a plan."""
     cluster = restore(snapshot.state)
-    pending = {queued.pod.key: queued.pod for queued in snapshot.state.queue}
-    if key not in pending:
-        shown = ", ".join(sorted(pending)[:5]) or "none"
-        raise InputError(f"pod {key} is not pending (pending pods: {shown})")
-    cheapest = plan(
-        cluster,
-        pending[key],
-        default_pipeline(snapshot.settings),
-        moves_max=moves,
-        may_move=_may_move(snapshot.settings.scheduler_name),
-        now=now,
-    )
+    cheapest = _replan(snapshot, now)(cluster, pod, moves)
     if cheapest is None:
-        click.echo(f"gpuctl defrag: {_why_not(cluster, pending[key], moves)}", err=True)
+        click.echo(f"gpuctl defrag: {_why_not(cluster, pod, moves)}", err=True)
         sys.exit(NO_PLAN)
     return cheapest
 
 
+def _replan(snapshot: Snapshot, now: float) -> Replan:
+    pipeline = default_pipeline(snapshot.settings)
+    may_move = _may_move(snapshot.settings.scheduler_name)
+    return lambda cluster, pod, moves: plan(
+        cluster, pod, pipeline, moves_max=moves, may_move=may_move, now=now
+    )
+
+
 def _may_move(scheduler_name: str) -> Callable[[Pod], bool]:
     return lambda pod: (
-        pod.scheduler_name == scheduler_name and pod.owner is not None and pod.owner.word in MOVABLE
+        pod.scheduler_name == scheduler_name
+        and pod.owner is not None
+        and pod.owner.word in MOVABLE
+        and consent_blocker(pod) is None
     )
 
 
@@ -133,6 +140,11 @@ def _why_not(cluster: Cluster, pod: Pod, moves: int) -> str:
         return f"{pod.key} does not request exactly one MIG instance; only such pods can be planned"
     (resource,) = requested
     gpus = [node_info.gpus for node_info in cluster.candidates() if node_info.gpus is not None]
+    if not gpus and any(one.dra and resource in one.dra.profiles for one in cluster.candidates()):
+        return (
+            f"{resource} are partitions of a DRA driver: only instances on nodes with dynamic MIG"
+            f" can be moved for {pod.key}"
+        )
     if not gpus:
         return (
             "no node has dynamic MIG (label gpu-scheduler.io/mig-dynamic=true), so no instance can"
@@ -144,10 +156,10 @@ def _why_not(cluster: Cluster, pod: Pod, moves: int) -> str:
     size = min((profile.size for profile in profiles if profile is not None), default=0)
     if not size:
         return f"no GPU with dynamic MIG has the profile that {pod.key} requests ({resource})"
+    hint = f"; --moves {moves + 1} may find one" if size <= free and moves < MOVES_MAX else ""
     return (
         f"no plan for {pod.key} with at most {moves} restart{'s' if moves > 1 else ''}: it needs"
-        f" {size} contiguous slices, {free} are free on {count} GPUs"
-        f"{'; --moves ' + str(moves + 1) + ' may find one' if size <= free and moves < 2 else ''}"
+        f" {size} contiguous slices, {free} are free on {count} GPUs{hint}"
     )
 
 
@@ -163,15 +175,50 @@ def _confirm(chosen: Plan, yes: bool) -> None:
         sys.exit(1)
 
 
-async def _evict(access: Access, chosen: Plan) -> None:
-    """Evict the pods in order; stop at the first rejected eviction."""
+def _carry_out(access: Access, server: str | None, snapshot: Snapshot, chosen: Plan) -> None:
+    """Evict the pods in order: of a certain plan one after the other, else all at once.
+
+    Stops at the first rejected eviction, and where the rest of the plan does not hold any more.
+    """
+    at_start = restore(snapshot.state)
+    for done, move in enumerate(chosen.moves):
+        if done and chosen.is_certain and not _is_next(access, server, chosen, done, at_start):
+            return
+        asyncio.run(_evict(access, chosen, done, move.pod))
+
+
+def _is_next(
+    access: Access, server: str | None, chosen: Plan, done: int, at_start: Cluster
+) -> bool:
+    """Wait until the next pod may be evicted; False if the waiting pod is placed already."""
+    latest, step = time.monotonic() + STEP_MAX_S, NotYet("")
+    while time.monotonic() < latest:
+        try:
+            snapshot = _fetch(access, server)
+        except NotReached as error:  # the scheduler may be restarting
+            found: Ready | NotYet | Placed = NotYet(str(error))
+        else:
+            cluster = restore(snapshot.state)
+            queued = (one.pod for one in snapshot.state.queue if one.pod.uid == chosen.pod.uid)
+            replan = _replan(snapshot, time.time())
+            found = next_step(chosen, done, at_start, cluster, next(queued, None), replan)
+        if not isinstance(found, NotYet):
+            return isinstance(found, Ready)
+        step = found
+        time.sleep(POLL_S)
+    raise NotReached(
+        f"stopped after {done} of {chosen.restarts} restarts, no other pod was evicted: {step.text}"
+    )
+
+
+def _fetch(access: Access, server: str | None) -> Snapshot:
+    return snapshots.decode(asyncio.run(snapshots.fetch(access, server)), "the answer")
+
+
+async def _evict(access: Access, chosen: Plan, done: int, pod: Pod) -> None:
     async with cluster_access.cluster(access) as client:
-        for done, move in enumerate(chosen.moves):
-            pod = move.pod
-            result, message = await request_eviction(client, pod.namespace, pod.name, pod.uid)
-            if result in (Eviction.FORBIDDEN, Eviction.FAILED):
-                raise NotReached(
-                    f"{pod.key} was not evicted: {message}; {done} of {chosen.restarts} were"
-                )
-            word = "is gone already" if result is Eviction.GONE else "evicted"
-            click.echo(f"{pod.key} {word}", err=True)
+        result, message = await request_eviction(client, pod.namespace, pod.name, pod.uid)
+    if result in (Eviction.FORBIDDEN, Eviction.FAILED):
+        raise NotReached(f"{pod.key} was not evicted: {message}; {done} of {chosen.restarts} were")
+    word = "is gone already" if result is Eviction.GONE else "evicted"
+    click.echo(f"{pod.key} {word}", err=True)

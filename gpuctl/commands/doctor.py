@@ -14,14 +14,13 @@ import click
 import msgspec
 
 from gpuctl import cluster_access
-from gpuctl.cluster_access import Access, NotReached
+from gpuctl.cluster_access import Access
 from gpuctl.doctor.checks import examine
 from gpuctl.doctor.collect import Collector, DoctorOptions
 from gpuctl.doctor.facts import Facts
 from gpuctl.doctor.finding import Finding, Level
 from gpuctl.options import Strict, in_cluster
 from scheduler.model import well_known
-from scheduler.watch.client import ApiError, Unreachable
 from webhook.webhook_configuration import NAME
 
 FAILS: Final = 2
@@ -50,11 +49,7 @@ def doctor(
     Exit status: 0 no check fails (warnings may be intended), 2 a check fails, 1 no answer from the
     API server.
     """
-    try:
-        facts = asyncio.run(_facts(access, namespace, scheduler, account, webhook))
-    except (NotReached, Unreachable, ApiError) as error:
-        click.echo(f"gpuctl doctor: {error}", err=True)
-        sys.exit(1)
+    facts = asyncio.run(_facts(access, namespace, scheduler, account, webhook))
     findings = examine(facts)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())

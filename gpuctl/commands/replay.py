@@ -7,12 +7,11 @@ code runs here on the restored state, so a difference is a code change or a bug.
 from __future__ import annotations
 
 import sys
-from typing import Final
 
 import click
 
 from gpuctl import snapshots
-from gpuctl.input_error import InputError, exit_on_input_error
+from gpuctl.command import Strict
 from gpuctl.output import replay as output_of_replay
 from gpuctl.output.replay import ReplayedPod
 from scheduler.decide.explain import explain
@@ -23,27 +22,23 @@ from scheduler.plugins import default_pipeline
 from scheduler.report.decisions.api_types import Snapshot
 from scheduler.state.snapshot import restore
 
-PODS_SHOWN_MAX: Final = 5
 
-
-@click.command()
+@click.command(cls=Strict)
 @click.argument("file", metavar="FILE")
-@click.option("--pod", metavar="NAMESPACE/NAME", help="only this pending pod, with every node")
+@click.option("--pod", metavar="POD", help="only this pending pod, or TYPE/NAME, with every node")
+@click.option("-n", "--namespace", metavar="NS", help="of that pod  [default: any]")
 @click.option("--check", is_flag=True, help="exit with status 1 if a decision differs")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
-def replay(file: str, pod: str | None, check: bool, output: str) -> None:
+def replay(file: str, pod: str | None, namespace: str | None, check: bool, output: str) -> None:
     """Repeat the decisions on the pending pods of a snapshot, on exactly its state.
 
     FILE is the output of "gpuctl snapshot"; "-" is the standard input. The command does not access
     a cluster.
     """
-    with exit_on_input_error():
-        snapshot = snapshots.read(file)
-        replayed = replay_pods(snapshot, pod)
-        if pod is not None and not replayed:
-            raise InputError(f"{file}: no pod {pod} waits in this snapshot{_pending(snapshot)}")
+    snapshot = snapshots.read(file)
+    replayed = replay_pods(snapshot, pod, namespace)
     if output == "json":
         click.echo(output_of_replay.as_json(replayed))
     else:
@@ -52,15 +47,20 @@ def replay(file: str, pod: str | None, check: bool, output: str) -> None:
         sys.exit(1)
 
 
-def replay_pods(snapshot: Snapshot, only: str | None = None) -> list[ReplayedPod]:
-    """Decide again every pending pod that the snapshot has a decision on, or the ``only`` one."""
+def replay_pods(
+    snapshot: Snapshot, only: str | None = None, namespace: str | None = None
+) -> list[ReplayedPod]:
+    """Decide again every pending pod that the snapshot has a decision on, or those that ``only``
+    names.
+    """
     cluster, pipeline = restore(snapshot.state), default_pipeline(snapshot.settings)
     then = {decided.uid: decided.outcome for decided in snapshot.pending}
+    if only is not None:
+        pods = snapshots.pending_pods(snapshot, only, namespace)
+    else:
+        pods = [queued.pod for queued in snapshot.state.queue if queued.pod.uid in then]
     replayed: list[ReplayedPod] = []
-    for queued in snapshot.state.queue:
-        pod = queued.pod
-        if pod.key != only if only is not None else pod.uid not in then:
-            continue
+    for pod in pods:
         decision = schedule_one(cluster, pod, pipeline)
         ranked = isinstance(decision, Placement) and rank(cluster, decision, pipeline)
         replayed.append(
@@ -73,11 +73,3 @@ def replay_pods(snapshot: Snapshot, only: str | None = None) -> list[ReplayedPod
             )
         )
     return replayed
-
-
-def _pending(snapshot: Snapshot) -> str:
-    keys = sorted(queued.pod.key for queued in snapshot.state.queue)
-    if not keys:
-        return "; no pod does"
-    more = " ..." if len(keys) > PODS_SHOWN_MAX else ""
-    return f"; {len(keys)} do: {', '.join(keys[:PODS_SHOWN_MAX])}{more}"

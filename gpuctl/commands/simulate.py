@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from gpuctl.input_error import exit_on_input_error
+from gpuctl.command import Strict
 from gpuctl.output import gpu_diagram, gpu_rows, table
 from gpuctl.output.progress import ProgressBar
 from gpuctl.simulate.input import Report
@@ -18,7 +18,7 @@ from gpuctl.simulate.manifests import read
 from scheduler import config as configuration
 
 
-@click.command()
+@click.command(cls=Strict)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "-o",
@@ -54,22 +54,23 @@ def simulate(
     """Place pods with the scheduler's own code, without a cluster.
 
     FILE is YAML or JSON with Nodes, Namespaces, ResourceQuotas (of GPUs), LimitRanges,
-    PriorityClasses, Pods, StatefulSets, Deployments, ReplicaSets and Jobs; "-" is the standard
-    input. Pods with a uid or a node exist before the others are created. A node without these
-    resources gets 64 CPUs, 512Gi of memory, 1Ti of ephemeral storage and 110 pods.
+    PriorityClasses, Pods, StatefulSets, Deployments, ReplicaSets and Jobs, with volumes and their
+    claims, and with ResourceSlices, DeviceClasses, DeviceTaintRules, ResourceClaims and
+    ResourceClaimTemplates; "-" is the standard input. Pods with a uid or a node exist before the
+    others are created. A node without these resources gets 64 CPUs, 512Gi of memory, 1Ti of
+    ephemeral storage and 110 pods.
 
     "picture" and "svg" draw every GPU in its final state, slice by slice where slices are known.
 
     Unlike the scheduler, whose default is "labelled", the command lets every namespace use maps.
     """
-    with exit_on_input_error():
-        settings = _settings(config, maps_allow, fallback_scope)
-        with ProgressBar(sys.stderr) as progress:
-            documents = read(list(files), progress.read)
-            now = datetime.now(UTC).timestamp()
-            report = run_simulation(documents, settings, namespace, progress.decided, now)
+    settings = _settings(config, maps_allow, fallback_scope)
+    with ProgressBar(sys.stderr) as progress:
+        documents = read(list(files), progress.read)
+        now = datetime.now(UTC).timestamp()
+        report = run_simulation(documents, settings, namespace, progress.decided, now)
     for remark in [*report.remarks, *(report.packings if output != "table" else ())]:
-        click.echo(f"gpuctl: {remark}", err=True)
+        click.echo(f"gpuctl simulate: {remark}", err=True)
     _write(report, output)
 
 

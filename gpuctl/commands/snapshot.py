@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from gpuctl import snapshots
-from gpuctl.cluster_access import Access, NotReached
+from gpuctl.cluster_access import Access
 from gpuctl.input_error import STDIN, InputError
 from gpuctl.options import Strict, reaching
 
@@ -45,19 +45,15 @@ def snapshot(
     leader. It contains pods, nodes and namespaces as the scheduler decodes them, without secrets
     and environment variables.
     """
+    content = asyncio.run(snapshots.fetch(access, server, awaited, wait))
+    taken = snapshots.decode(content, "the answer")
     try:
-        content = asyncio.run(snapshots.fetch(access, server, awaited, wait))
-        taken = snapshots.decode(content, "the answer")
         if output == STDIN:
             sys.stdout.buffer.write(content + b"\n")
         else:
             Path(output).write_bytes(content + b"\n")
-    except (NotReached, InputError) as error:
-        click.echo(f"gpuctl snapshot: {error}", err=True)
-        sys.exit(1)
     except OSError as error:
-        click.echo(f"gpuctl snapshot: {output}: {error.strerror}", err=True)
-        sys.exit(1)
+        raise InputError(f"{output}: {error.strerror}") from error
     state = taken.state
     click.echo(
         f"{len(state.nodes)} nodes, {len(state.pods)} pods, {len(state.queue)} of them wait;"

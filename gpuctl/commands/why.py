@@ -1,10 +1,10 @@
-"""``gpuctl why``: explains why a pod is pending, or why it is on its node.
+"""``gpuctl why``: explains why pods are pending, or why a pod is on its node.
 
 There are two sources. The pod's object and its events need no more than the right to read them.
-The leader's decisions API, if reachable, adds every node's answer, the tiers that were tried and
-the scores.
+The leader's decisions API, if reachable, adds the present answer: every node's, what would help,
+the tiers that were tried and the scores.
 
-Exit status 0: the pod has a node. 2: it is pending. 1: an error.
+Exit status 0: no pod is pending. 2: one is. 1: an error.
 """
 
 from __future__ import annotations
@@ -13,93 +13,170 @@ import asyncio
 import contextlib
 import shlex
 import sys
-from collections.abc import AsyncIterator
+import time
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
 from typing import Final
 
 import click
 import msgspec
+from rich.console import Group, RenderableType
 
 from gpuctl import cluster_access
-from gpuctl.cluster_access import Access, NotReached
-from gpuctl.options import Strict, UsageError, reaching
-from gpuctl.output.why import Why, show_why
+from gpuctl.cluster_access import Access
+from gpuctl.input_error import NotReached
+from gpuctl.options import Strict, UsageError, output_format, reaching, scoped
+from gpuctl.output import formats, table, waiting
+from gpuctl.output.waiting import WaitingPods
+from gpuctl.output.why import Why, rendered
+from gpuctl.pod_completion import complete_pods
 from gpuctl.pod_facts import GATED, PLACED, WAITS, PodFacts, read_pod_facts
+from gpuctl.targets import POD_KIND, Scope, Target, failed_creations, parse, pods_of
+from scheduler.model.pods.pod import Pod
 from scheduler.report.decisions.api_types import PodAnswer
 from scheduler.watch.client import TIMEOUT_S, Client
 
 PENDING: Final = 2
+#: Time between two answers of ``--watch``.
+WATCH_S: Final = 2.0
+#: The groups whose oldest pod the decisions API is asked about.
+GROUPS_ASKED_MAX: Final = 8
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks."""
+
+    words: tuple[str, ...]
+    scope: Scope
+    access: Access
+    server: str | None
+    forward: bool
+    output: str
 
 
 @click.command(cls=Strict)
-@click.argument("pod", metavar="POD")
-@click.option(
-    "-n", "--namespace", metavar="NS", help="[default: the namespace of the context, else default]"
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "yaml"]),
-    default="table",
-    show_default=True,
-)
+@click.argument("pods", metavar="[POD|TYPE/NAME]...", nargs=-1, shell_complete=complete_pods)
+@scoped
+@output_format("table", "wide", "json", "yaml")
+@click.option("-w", "--watch", is_flag=True, help="repeat until no pod waits")
 @click.option("--forward/--no-forward", default=True, help="run kubectl port-forward to the leader")
 @reaching
 def why(
     access: Access,
     server: str | None,
-    pod: str,
-    namespace: str | None,
+    pods: tuple[str, ...],
+    scope: Scope,
     output: str,
+    watch: bool,
     forward: bool,
 ) -> None:
     """Explain why POD is pending or why it is on its node, and what to do next.
 
+    Without a name: every pod that waits, grouped by reason. TYPE/NAME is a pod or an owner, as
+    deploy/web, job/train or sts/db.
+
     The right to read pods and events in the namespace is enough. The decisions API adds details:
     at --server, or through kubectl port-forward if your rights allow it.
 
-    Exit status: 0 the pod has a node, 2 it is pending, 1 an error.
+    Exit status: 0 no pod is pending, 2 a pod is, 1 an error.
     """
-    space, slash, name = pod.rpartition("/")
-    if slash and namespace not in (None, space):
-        raise UsageError(f"{pod} and --namespace {namespace} are different namespaces")
-    try:
-        found = asyncio.run(_explain(access, namespace or space or None, name, server, forward))
-    except NotReached as error:
-        click.echo(f"gpuctl why: {error}", err=True)
-        sys.exit(1)
+    if watch and output not in ("table", "wide"):
+        raise UsageError("--watch prints a table only", click.get_current_context())
+    asked = Question(
+        words=pods, scope=scope, access=access, server=server, forward=forward, output=output
+    )
+    found = asyncio.run(_answer(asked))
     _write(found, output)
-    sys.exit(PENDING if found.waits else 0)
+    while watch and _waits(found):
+        time.sleep(WATCH_S)
+        before, found = found, asyncio.run(_answer(asked))
+        if found != before:
+            click.clear()
+            _write(found, output)
+    sys.exit(PENDING if _waits(found) else 0)
 
 
-async def _explain(
-    access: Access, namespace: str | None, name: str, server: str | None, forward: bool
-) -> Why:
+def _waits(found: Why | WaitingPods) -> bool:
+    return found.waits if isinstance(found, Why) else bool(found.groups)
+
+
+async def _answer(asked: Question) -> Why | WaitingPods:
+    """One pod in full; several, and those of an owner, grouped by reason."""
+    targets = [parse(word) for word in asked.words]
+    if len(targets) == 1 and targets[0].kind == POD_KIND and not asked.scope.all_namespaces:
+        return await _explain(asked, targets[0])
+    async with cluster_access.cluster(asked.access) as client:
+        try:
+            pods = await pods_of(client, asked.access, asked.scope, asked.words)
+        except NotReached as error:
+            space = await asked.scope.space(asked.access)
+            raise await failed_creations(client, space, targets, error) from None
+        # For programs the shape of the answer does not depend on the number of pods.
+        if len(pods) == 1 and targets and asked.output in ("table", "wide"):
+            facts = await read_pod_facts(client, pods[0].namespace, pods[0].name)
+            return await _with_decisions(asked, client, facts)
+        return await _grouped(asked, client, pods)
+
+
+async def _grouped(asked: Question, client: Client, pods: list[Pod]) -> WaitingPods:
+    """The pods that wait; the decisions API explains the oldest of each group."""
+    found = waiting.waiting_pods(pods, is_named=bool(asked.words))
+    remarks: list[str] = []
+    more: tuple[str, ...] = ()
+    groups = list(found.groups)
+    leader = None if asked.server else await cluster_access.leader_pod(client, asked.access)
     try:
-        async with cluster_access.cluster(access) as client:
-            space = namespace or await cluster_access.default_namespace(access)
+        async with _leader_url(asked, client, leader, wanted=bool(groups)) as url:
+            if url is None and groups:
+                more = cluster_access.by_hand(asked.access, leader, _command(asked))
+            for at, group in enumerate(groups[:GROUPS_ASKED_MAX] if url else ()):
+                oldest = group.pods[0]
+                with contextlib.suppress(NotReached):  # not of this scheduler, or placed meanwhile
+                    answer = await _decisions(url or "", oldest.namespace, oldest.pod)
+                    groups[at] = msgspec.structs.replace(group, outlook=answer.outlook)
+    except NotReached as error:
+        remarks.append(str(error))
+    return msgspec.structs.replace(found, groups=tuple(groups), remarks=tuple(remarks), more=more)
+
+
+def _command(asked: Question) -> str:
+    """The command line without the options that select a cluster."""
+    scope = asked.scope
+    words = ["gpuctl", "why", *asked.words]
+    words += ["-A"] * scope.all_namespaces + (["-n", scope.namespace] if scope.namespace else [])
+    return shlex.join([*words, *(["-l", scope.selector] if scope.selector else [])])
+
+
+async def _explain(asked: Question, target: Target) -> Why:
+    scope, name, server = asked.scope, target.name, asked.server
+    if target.namespace and scope.namespace not in (None, target.namespace):
+        both = f"{target.namespace}/{name} and --namespace {scope.namespace}"
+        raise UsageError(f"{both} are different namespaces")
+    named = target.namespace or scope.namespace
+    try:
+        async with cluster_access.cluster(asked.access) as client:
+            space = named or await cluster_access.default_namespace(asked.access)
             facts = await read_pod_facts(client, space, name)
-            return await _with_decisions(access, client, facts, server, forward)
+            return await _with_decisions(asked, client, facts)
     except NotReached as error:
         if server is None:
             raise
         remark = f"the pod itself cannot be read: {error}"
-        answer = await _decisions(server, namespace or "default", name, because=f"{error}; ")
+        answer = await _decisions(server, named or "default", name, because=f"{error}; ")
         waits = answer.waiting is not None
         space = answer.namespace
         return Why(namespace=space, pod=name, waits=waits, answer=answer, remarks=(remark,))
 
 
-async def _with_decisions(
-    access: Access, client: Client, facts: PodFacts, server: str | None, forward: bool
-) -> Why:
+async def _with_decisions(asked: Question, client: Client, facts: PodFacts) -> Why:
     """The pod's facts, and the decisions API's answer if it is reachable."""
     remarks = list(facts.remarks)
     # The scheduler holds no decision on a gated pod, nor on a pod that has ended.
     is_live = facts.standing in (PLACED, WAITS)
-    leader = None if server else await cluster_access.leader_pod(client, access)
+    leader = None if asked.server else await cluster_access.leader_pod(client, asked.access)
     answer: PodAnswer | None = None
     try:
-        async with _decisions_url(access, client, leader, server, forward and is_live) as url:
+        async with _leader_url(asked, client, leader, wanted=is_live) as url:
             if url is not None:
                 answer = await _decisions(url, facts.namespace, facts.pod)
     except NotReached as error:
@@ -114,22 +191,16 @@ async def _with_decisions(
         witness=facts,
         answer=answer,
         remarks=tuple(remarks),
-        more=() if answer or not is_live else cluster_access.by_hand(access, leader, command),
+        more=() if answer or not is_live else cluster_access.by_hand(asked.access, leader, command),
     )
 
 
-@contextlib.asynccontextmanager
-async def _decisions_url(
-    access: Access, client: Client, leader: str | None, server: str | None, forward: bool
-) -> AsyncIterator[str | None]:
+def _leader_url(
+    asked: Question, client: Client, leader: str | None, *, wanted: bool
+) -> AbstractAsyncContextManager[str | None]:
     """The URL of the decisions API while it is forwarded, or None if it is not reachable."""
-    if server is not None:
-        yield server
-    elif forward and leader is not None and await cluster_access.may_forward(client, access):
-        async with cluster_access.forwarded(access, leader) as url:
-            yield url
-    else:
-        yield None
+    to = leader if asked.forward and wanted else None
+    return cluster_access.url_of(asked.access, client, asked.server, to)
 
 
 async def _decisions(url: str, namespace: str, name: str, because: str = "") -> PodAnswer:
@@ -146,10 +217,15 @@ async def _decisions(url: str, namespace: str, name: str, because: str = "") -> 
         raise NotReached(f"{url} is no decisions API that gpuctl understands: {error}") from error
 
 
-def _write(found: Why, output: str) -> None:
-    if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-    elif output == "yaml":
-        click.echo(msgspec.yaml.encode(found).decode(), nl=False)
+def _write(found: Why | WaitingPods, output: str) -> None:
+    if output in ("json", "yaml"):
+        formats.write(output, found)
     else:
-        show_why(found, wide=output == "wide")
+        table.show(_text(found, wide=output == "wide"))
+
+
+def _text(found: Why | WaitingPods, *, wide: bool) -> RenderableType:
+    now = datetime.now(UTC)
+    if isinstance(found, WaitingPods):
+        return waiting.render(found, now, wide=wide)
+    return Group(*rendered(found, now, wide=wide))

@@ -13,11 +13,12 @@ import msgspec
 from gpuctl.cluster_access import Access
 from gpuctl.doctor import api_types
 from gpuctl.doctor.api_types import ApiObject
+from gpuctl.doctor.collect_claims import colliding_claims
+from gpuctl.doctor.collect_dra import dra, taint_rules
 from gpuctl.doctor.collect_policies import guards, refuses_forgery, served
 from gpuctl.doctor.collect_webhook import mutation, registration
 from gpuctl.doctor.facts import (
     Clocks,
-    Dra,
     Facts,
     Leader,
     MemoryLimit,
@@ -25,7 +26,6 @@ from gpuctl.doctor.facts import (
     Plugin,
     Quota,
     Right,
-    Slice,
     Unread,
 )
 from gpuctl.doctor.numbers import INDEX_ASSIGNED, Events, Items, misnumbered
@@ -38,7 +38,6 @@ from scheduler.report.events.device_events import LABEL_WRONG
 from scheduler.watch.client import Client
 
 _LEASES: Final = "/apis/coordination.k8s.io/v1"
-_DRA: Final = "/apis/resource.k8s.io/v1"
 VERSION_MAX: Final = 999
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
@@ -74,7 +73,8 @@ class Collector:
             "refuses_forgery": refuses_forgery(self._reader, self._options.namespace),
             "nodes": self._nodes(),
             "plugins": self._plugins(),
-            "dra": self._dra(),
+            "dra": dra(self._reader),
+            "taint_rules": taint_rules(self._reader),
             "webhook": registration(self._reader, self._options.webhook),
             "mutation": mutation(self._reader, self._options.namespace, self._options.scheduler),
             "missing_rights": self._missing(
@@ -85,6 +85,7 @@ class Collector:
             "schedulers": self._schedulers(now),
             "strangers": self._strangers(),
             "quotas": self._quotas(),
+            "excesses": colliding_claims(self._reader),
             "misnumbered": self._misnumbered(),
             "pods": self._pods(),
             "memory_limit": self._memory_limit(),
@@ -148,16 +149,6 @@ class Collector:
         )
         nodes = {str(pod.spec.get("nodeName", "")) for pod in pods}
         return Plugin(f"{space}/{daemon_set.metadata.name}", tuple(sorted(nodes)))
-
-    async def _dra(self) -> Dra:
-        slices = await or_none(self._reader.objects(f"{_DRA}/resourceslices"))
-        if slices is None:
-            return Dra(False)
-        return Dra(
-            True,
-            tuple(Slice(each.spec["driver"], each.spec.get("nodeName", "")) for each in slices),
-            await self._reader.names(f"{_DRA}/deviceclasses"),
-        )
 
     async def _missing(self, options: list[Right]) -> tuple[Right, ...]:
         allowed = await asyncio.gather(*map(self._may, options))

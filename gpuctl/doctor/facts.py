@@ -73,6 +73,26 @@ class Dra(msgspec.Struct, frozen=True):
     classes: tuple[str, ...] = ()
 
 
+class Excess(msgspec.Struct, frozen=True):
+    """A device, capacity or counter of which these ResourceClaims have more than there is.
+
+    Of a capacity and a counter all claims on the pool are named that the sum may include.
+    """
+
+    what: str
+    claims: tuple[str, ...]
+
+
+class TaintRules(msgspec.Struct, frozen=True):
+    """The version of the API in which DeviceTaintRules are served; empty where none is.
+
+    ``unread`` are the rules that the scheduler does not read.
+    """
+
+    version: str
+    unread: tuple[str, ...] = ()
+
+
 class Leader(msgspec.Struct, frozen=True):
     """The Lease; without a holder no pod is scheduled."""
 
@@ -182,6 +202,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Known[tuple[Node, ...]]
     plugins: Known[tuple[Plugin, ...]]
     dra: Known[Dra]
+    taint_rules: Known[TaintRules]
     webhook: Known[Webhook | None]
     mutation: Known[Mutation]
     missing_rights: Known[tuple[Right, ...]]
@@ -190,6 +211,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     schedulers: Known[tuple[str, ...]]
     strangers: Known[tuple[str, ...]]
     quotas: Known[tuple[Quota, ...]]
+    excesses: Known[tuple[Excess, ...]] = ()
     misnumbered: Known[tuple[Misnumbered, ...]] = ()
     pods: Known[int] = 0
     memory_limit: Known[MemoryLimit | None] = None

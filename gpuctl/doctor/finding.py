@@ -13,11 +13,15 @@ NAMES_SHOWN_MAX = 3
 
 
 class Level(enum.Enum):
-    """The severity: a warning may be intended, a failure keeps pods from starting."""
+    """The severity: a warning may be intended, a failure keeps pods from starting.
+
+    SKIP: ``gpuctl verify`` cannot check this on the cluster.
+    """
 
     OK = "OK"
     WARN = "WARN"
     FAIL = "FAIL"
+    SKIP = "SKIP"
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,6 +46,11 @@ def warn(about: str, says: str, advice: str) -> Finding:
 def fail(about: str, says: str, advice: str) -> Finding:
     """A finding that keeps pods from starting, or starts them with wrong devices."""
     return Finding(about, Level.FAIL, says, advice)
+
+
+def skip(about: str, says: str, advice: str = "") -> Finding:
+    """What the cluster does not have, or what needs a running container."""
+    return Finding(about, Level.SKIP, says, advice)
 
 
 def unread(about: str, fact: Unread) -> Finding:

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from gpuctl.doctor.api_types import ApiObject, ApiObjects
+from gpuctl.doctor.api_types import ApiObject, ApiObjects, Page
 from gpuctl.doctor.facts import Known, Unread
 from scheduler.watch.client import ApiError, Client, Unreachable
 
@@ -31,6 +31,10 @@ class Reader:
         """The items of a list."""
         content = await self.client.request("GET", path, params=params)
         return msgspec.json.decode(content, type=ApiObjects).items
+
+    async def raw_objects(self, path: str) -> list[bytes]:
+        """The same for the scheduler's own decoders."""
+        return [bytes(one) for one in (await self.get(path, Page)).items]
 
     async def names(self, path: str) -> tuple[str, ...]:
         """The names of the items of a list."""

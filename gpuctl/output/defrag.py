@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gpuctl.output import table
-from scheduler.decide.migration.defrag import Plan, Relocation
+from scheduler.decide.migration.defrag_plan import Plan, Relocation
 from scheduler.model.gpu.device import format_devices
 
 
@@ -31,6 +31,8 @@ class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     devices: str
     restarts: int
     gpu_minutes: float
+    gain: float
+    certain: bool
     moves: tuple[MoveDocument, ...]
 
 
@@ -52,6 +54,8 @@ def as_json(plan: Plan) -> str:
         devices=str(plan.mig_placement),
         restarts=plan.restarts,
         gpu_minutes=round(plan.gpu_minutes, 1),
+        gain=round(plan.gain, 2),
+        certain=plan.is_certain,
         moves=moves,
     )
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
@@ -74,8 +78,21 @@ def render(plan: Plan) -> RenderableType:
             f"at most {plan.gpu_minutes:.1f} GPU-minutes of work are lost: the run time of these"
             " pods"
         ),
+        Text(f"the plan gains {plan.gain:.1f} memory slices (layout cost of all GPUs)"),
+        *_doubts(plan),
         Text(f"to evict them: {command}"),
     )
+
+
+def _doubts(plan: Plan) -> list[Text]:
+    if plan.is_certain:
+        return []
+    return [
+        Text(
+            f"not certain: {plan.pod.key} must be placed before the new pods, which may take the"
+            " freed slices again"
+        )
+    ]
 
 
 def _moves(moves: tuple[Relocation, ...]) -> RenderableType:

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 from xml.sax.saxutils import escape
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from gpuctl.output.gpu_rows import Cell, GpuRow, Use
 
-#: Columns of one slice in a terminal: eight slices and the margin fit into 80 columns.
+#: Columns of one slice in a terminal: eight slices and the margin fit into 80 columns; in a
+#: narrower terminal a slice has as few as SLICE_COLUMNS_MIN.
 SLICE_COLUMNS: Final = 9
+SLICE_COLUMNS_MIN: Final = 6
 MARGIN: Final = "  "
 SLICES_MAX: Final = 8
 STYLES: Final = {
@@ -39,28 +41,47 @@ _STYLE: Final = (
 
 
 def text(rows: Iterable[GpuRow]) -> RenderableType:
-    """The rows for a terminal, one below the other."""
-    parts: list[RenderableType] = []
-    for row in rows:
-        parts += ["", Text(f"{row.node}: {row.title}", style="bold")]
-        for cells in _wrapped(row):
-            parts += [_line(cells, _name), _line(cells, _holder)]
-    return Group(*parts[1:])
+    """The rows for a terminal, one below the other, in its width."""
+    return _Diagram(tuple(rows))
 
 
-def _wrapped(row: GpuRow) -> Iterator[Sequence[Cell]]:
-    """The cells of a GPU in one line; more than SLICES_MAX devices in several."""
-    if row.width <= SLICES_MAX:
-        yield row.cells
-        return
-    for at in range(0, len(row.cells), SLICES_MAX):
-        yield row.cells[at : at + SLICES_MAX]
+class _Diagram:
+    """Slices as wide as the terminal allows; a slice is never broken."""
+
+    def __init__(self, rows: Sequence[GpuRow]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = options.max_width - len(MARGIN)
+        columns = min(SLICE_COLUMNS, max(SLICE_COLUMNS_MIN, room // SLICES_MAX))
+        in_line = max(1, min(SLICES_MAX, room // columns))
+        for number, row in enumerate(self._rows):
+            if number:
+                yield Text("")
+            yield Text(f"{row.node}: {row.title}", style="bold")
+            for cells in _wrapped(row, in_line):
+                yield _line(cells, _name, columns)
+                yield _line(cells, _holder, columns)
 
 
-def _line(cells: Sequence[Cell], text_of: Callable[[Cell], str]) -> Text:
-    line = Text(MARGIN)
+def _wrapped(row: GpuRow, in_line: int) -> Iterator[Sequence[Cell]]:
+    """The cells in lines of at most ``in_line`` slices."""
+    line: list[Cell] = []
+    used = 0
+    for cell in row.cells:
+        if line and used + cell.width > in_line:
+            yield line
+            line, used = [], 0
+        line.append(cell)
+        used += cell.width
+    if line:
+        yield line
+
+
+def _line(cells: Sequence[Cell], text_of: Callable[[Cell], str], columns: int) -> Text:
+    line = Text(MARGIN, no_wrap=True, overflow="ignore")
     for cell in cells:
-        room = cell.width * SLICE_COLUMNS - 2
+        room = cell.width * columns - 2
         line.append(f"[{_shortened(text_of(cell), room):<{room}}]", style=STYLES[cell.use])
     return line
 
@@ -82,7 +103,7 @@ def svg(rows: Sequence[GpuRow]) -> str:
         title = escape(f"{row.node}: {row.title}")
         parts.append(f'<text class="title" x="{_EDGE}" y="{top + 16}">{title}</text>')
         top += _TITLE
-        for cells in _wrapped(row):
+        for cells in _wrapped(row, SLICES_MAX):
             first = cells[0].start
             widest = max(widest, cells[-1].start + cells[-1].width - first)
             parts += [_rectangle(cell, cell.start - first, top) for cell in cells]

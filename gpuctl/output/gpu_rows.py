@@ -2,7 +2,8 @@
 
 With dynamic MIG each instance has known slices, and on index-assigned nodes each GPU has a known
 number. On other nodes the kubelet picks the device, so the row shows only how many devices are
-held and by which pods, and ``is_placed`` is False.
+held and by which pods, and ``is_placed`` is False. Devices of a DRA driver are rows of their own;
+one that is neither held nor free, because of shared counters, is left out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 from scheduler.model import well_known
 from scheduler.model.mig import layout as mig_layout
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.dra.published_devices import holders, published_devices
 from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus
 from scheduler.state.node_info import NodeInfo
 
@@ -56,6 +58,7 @@ def rows_of(cluster: Cluster) -> list[GpuRow]:
     for node_info in sorted(cluster.candidates(), key=_name):
         gpus = node_info.gpus
         rows += _dynamic_mig(node_info, gpus) if gpus is not None else _by_resource(node_info)
+        rows += _of_drivers(cluster, node_info)
     return rows
 
 
@@ -145,6 +148,21 @@ def _by_resource(node_info: NodeInfo) -> Iterator[GpuRow]:
         yield GpuRow(
             node.name, f"{width} x {name}, the kubelet picks which", width, False, (*cells,)
         )
+
+
+def _of_drivers(cluster: Cluster, node_info: NodeInfo) -> Iterator[GpuRow]:
+    """A row for each DRA driver with devices on the node."""
+    node = node_info.node
+    assert node is not None
+    cells: dict[str, list[Cell]] = {}
+    for one in published_devices(cluster.dra, node):
+        if one.is_held or one.is_free or one.is_tainted:
+            use = Use.HELD if one.is_held else Use.FREE if one.is_free else Use.BLOCKED
+            row = cells.setdefault(one.device.driver, [])
+            holding = ", ".join(holders(cluster.dra, one.id))
+            row.append(Cell(one.device.name, len(row), 1, use, holding))
+    for driver, row in sorted(cells.items()):
+        yield GpuRow(node.name, f"devices of {driver}", len(row), True, tuple(row))
 
 
 def _index_assigned(node_info: NodeInfo, count: int) -> GpuRow:

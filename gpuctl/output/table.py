@@ -5,27 +5,36 @@ A pending pod is a row like any other. The reasons follow below the table, each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from gpuctl.output.columns import Columns
 from gpuctl.simulate.result import Row
 from scheduler.model import well_known
+from scheduler.model.node import Node
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.dra.published_devices import published_devices
 
 FILE_WIDTH = 2000
 NAMES_SHOWN_MAX = 3
 NOTHING = "-"
 #: On two lines, so that the header does not widen the column.
 CUDA_HEADER = "CUDA_VISIBLE\n_DEVICES"
+#: Columns with sentences and lists, which wrap between words.
+PROSE: Final = frozenset({"WHY", "MESSAGE", "OUTCOME", "DEVICES", "MAY NOT BE PREEMPTED"})
+#: Columns without which a table can be understood; a narrow terminal drops the last first.
+DETAILS: Final = (CUDA_HEADER, "OTHER LEFT", "CPU LEFT", "SCHEDULER", "FROM", "TRY", "STAGE")
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """The usage of one resource on a node: amounts, or device numbers."""
+    """The usage of one resource, or of the devices of one DRA driver, on a node: amounts, or device
+    numbers.
+    """
 
     node: str
     resource: str
@@ -36,7 +45,7 @@ def show(answer: RenderableType) -> None:
     """Print: on a terminal in its width, in a file in full width without padding."""
     console = Console(highlight=False)
     if console.is_terminal:
-        console.print(answer)
+        console.print(answer, crop=False)  # a name longer than the terminal stays whole
         return
     wide = Console(highlight=False, width=FILE_WIDTH)
     with wide.capture() as text:
@@ -65,7 +74,16 @@ def usage_of(cluster: Cluster) -> list[Usage]:
             usage.append(
                 Usage(node_info.node.name, "gpu", f"numbers {shown} (count not advertised)")
             )
+        usage += _of_drivers(cluster, node_info.node)
     return usage
+
+
+def _of_drivers(cluster: Cluster, node: Node) -> Iterator[Usage]:
+    counts: dict[str, list[bool]] = {}
+    for one in published_devices(cluster.dra, node):
+        counts.setdefault(one.device.driver, []).append(one.is_held)
+    for driver, held in sorted(counts.items()):
+        yield Usage(node.name, driver, f"{sum(held)} of {len(held)}")
 
 
 def tier(row: Row) -> str:
@@ -89,7 +107,7 @@ def report(
     return Group(*parts)
 
 
-def pods(rows: Iterable[Row]) -> Table:
+def pods(rows: Iterable[Row]) -> Columns:
     """One line per pod."""
     rows = list(rows)
     spaces = {row.namespace for row in rows}
@@ -102,7 +120,7 @@ def pods(rows: Iterable[Row]) -> Table:
     return table
 
 
-def nodes(usage: Iterable[Usage]) -> Table:
+def nodes(usage: Iterable[Usage]) -> Columns:
     """One line per node and resource."""
     table = headed("NODE", "DEVICES", "HELD")
     for line in usage:
@@ -137,9 +155,7 @@ def _amounts(amounts: Mapping[str, int]) -> str:
     )
 
 
-def headed(*headers: str) -> Table:
-    """An empty table; long cells are wrapped, never truncated."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for header in headers:
-        table.add_column(header, overflow="fold", vertical="bottom")
-    return table
+def headed(*headers: str) -> Columns:
+    """An empty table whose prose wraps, and whose details are dropped in a narrow terminal."""
+    details = [header for header in DETAILS if header in headers]
+    return Columns(*headers, prose=PROSE.intersection(headers), optional=details)

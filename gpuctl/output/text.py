@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from gpuctl.output.columns import Columns
 from gpuctl.output.table import headed
 from scheduler.decide.explain import Meaning, Outcome, PreemptionOutcome, Refusal
 from scheduler.decide.score_breakdown import NodeScore, Ranking
@@ -32,6 +33,8 @@ PARTS: Final = {
     "images": "the container images on the node",
     "name": "the name, everything else being equal",
 }
+#: Above the commands that reach the decisions API.
+MORE: Final = "for the present answer an admin can run (the first in another terminal)"
 
 
 def plain(text: str) -> Text:
@@ -51,7 +54,7 @@ def titled(title: str, what: RenderableType) -> list[RenderableType]:
     return ["", Text(title, style="bold"), indented(what)]
 
 
-def refusals(outcome: Outcome, *, wide: bool = False) -> Table:
+def refusals(outcome: Outcome, *, wide: bool = False) -> Columns:
     """The refusals: one line per node, or per sentence above NODES_MAX nodes."""
     table = headed("NODE", "STAGE", "CODE", "WHY")
     for nodes, refusal in _lines(outcome.refusals, wide=wide):
@@ -90,26 +93,47 @@ def advice(codes: Mapping[str, Meaning]) -> list[RenderableType]:
 
 
 def preemption(found: PreemptionOutcome, *, wide: bool = False) -> list[RenderableType]:
-    """The pods that have to go, or why no node would take the pod without others."""
+    """The pods that have to go, or why no pod may go, or would not be enough."""
+    parts: list[RenderableType] = []
+    if found.barred:
+        parts += titled("preempts no pod", plain(found.barred))
     if found.victims:
-        table = headed("POD", "PRIORITY", "SCHEDULER")
-        for victim in found.victims:
-            name = plain(f"{victim.namespace}/{victim.pod}")
-            table.add_row(name, str(victim.priority), plain(victim.scheduler))
-        budgets = (
-            f" ({found.violations} of them against a PodDisruptionBudget)"
-            if found.violations
-            else ""
-        )
-        title = f"has to go on node {found.node}{budgets}"
-        return titled(plain(title).plain, table)
-    if found.node:
-        return titled("preemption", plain(f"waits for the end of pods on node {found.node}"))
-    lines = _lines(found.refusals, wide=wide)
+        parts += [*_victims(found), *_devices(found)]
+    elif found.node:
+        text = f"waits for the end of pods, or of their claims, on node {found.node}"
+        parts += [*titled("preemption", plain(text)), *_devices(found)]
+    elif found.refusals:
+        parts += titled("even without every pod that may be preempted", _unhelpful(found, wide))
+    if found.spared:
+        table = headed("PODS", "MAY NOT BE PREEMPTED")
+        for spared in found.spared:
+            table.add_row(str(spared.pods), plain(spared.cause))
+        parts += titled("on the nodes where the end of pods could help", table)
+    return parts
+
+
+def _victims(found: PreemptionOutcome) -> list[RenderableType]:
+    table = headed("POD", "PRIORITY", "SCHEDULER")
+    for victim in found.victims:
+        name = plain(f"{victim.namespace}/{victim.pod}")
+        table.add_row(name, str(victim.priority), plain(victim.scheduler))
+    budgets = (
+        f" ({found.violations} of them against a PodDisruptionBudget)" if found.violations else ""
+    )
+    verb = "would have to go" if found.barred else "has to go"
+    return titled(plain(f"{verb} on node {found.node}{budgets}").plain, table)
+
+
+def _unhelpful(found: PreemptionOutcome, wide: bool) -> Columns:
     table = headed("NODE", "STAGE", "CODE", "WHY")
-    for nodes, refusal in lines:
+    for nodes, refusal in _lines(found.refusals, wide=wide):
         table.add_row(plain(nodes), plain(refusal.stage), plain(refusal.code), plain(refusal.text))
-    return titled("even without every pod that may be preempted", table)
+    return table
+
+
+def _devices(found: PreemptionOutcome) -> list[RenderableType]:
+    """What the claims of the pod are to get."""
+    return titled("for the claims", plain(found.claims)) if found.claims else []
 
 
 def placement(outcome: Outcome) -> Table:
@@ -118,6 +142,8 @@ def placement(outcome: Outcome) -> Table:
     grid.add_row("node", plain(outcome.node or ""))
     if outcome.devices:
         grid.add_row("devices", plain(outcome.devices))
+    if outcome.claims:
+        grid.add_row("claims", plain(outcome.claims))
     if outcome.index is not None:
         grid.add_row("map index", str(outcome.index))
     if outcome.cuda_visible_devices is not None:
@@ -140,7 +166,7 @@ def ranking(found: Ranking) -> list[RenderableType]:
     return titled("scores", Group(table, plain(f"decided by {by}{margin}")))
 
 
-def _score_row(score: NodeScore) -> tuple[RenderableType, ...]:
+def _score_row(score: NodeScore) -> tuple[str | Text, ...]:
     numbers = (score.soft_penalty, score.requested_left, score.others_left)
     return (plain(score.node), *map(str, numbers), f"{score.milli_cpu_left / 1000:g}")
 

@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gpuctl.output import text
+from gpuctl.output.columns import Columns
+from gpuctl.output.outlook import summary, verdict
 from gpuctl.output.table import headed, show
 from gpuctl.output.text import plain, titled
 from gpuctl.pod_facts import ENDED, GATED, GOES, PLACED, WAITS, PodFacts, age
@@ -24,7 +26,6 @@ STATES: Final = {
     ENDED: "has ended",
     GOES: "is being deleted",
 }
-OURS: Final = "gpu-scheduler"
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -40,68 +41,94 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
 
 def show_why(found: Why, *, wide: bool) -> None:
-    """Print the whole answer."""
-    now = datetime.now(UTC)
-    parts: list[RenderableType] = [*_head(found, now)]
+    """Print the answer: a summary of a pending pod, with ``wide`` every detail as well."""
+    show(Group(*rendered(found, datetime.now(UTC), wide=wide)))
+
+
+def rendered(found: Why, now: datetime, *, wide: bool) -> Iterable[RenderableType]:
+    """The parts of the answer, in their order."""
+    yield from _head(found, now, wide=wide)
+    if found.waits and not _is_gated(found):
+        yield from summary(found.witness, found.answer, now, wide=wide)
+    is_explained = found.answer is not None
     if found.answer is not None:
-        parts += _decisions(found, found.answer, now, wide=wide)
+        yield from _decisions(found, found.answer, now, wide=wide or not found.waits)
     if found.witness is not None:
-        parts += _pod_facts(found.witness, now, is_explained=found.answer is not None)
+        shows_events = wide or not found.waits or not is_explained
+        yield from _pod_facts(found.witness, now, wide=wide, shows_events=shows_events)
     if found.remarks:
-        parts += titled("remarks", Group(*(plain(remark) for remark in found.remarks)))
+        yield from titled("remarks", Group(*(plain(remark) for remark in found.remarks)))
     if found.more:
-        parts += titled(
-            "more: every node's answer, tiers, scores (the first in another terminal)",
+        yield from titled(
+            text.MORE,
             Group(*(plain(line) for line in found.more)),
         )
-    show(Group(*parts))
 
 
-def _head(found: Why, now: datetime) -> Iterable[RenderableType]:
+def _is_gated(found: Why) -> bool:
+    return found.witness is not None and found.witness.standing == GATED
+
+
+def _head(found: Why, now: datetime, *, wide: bool) -> Iterable[RenderableType]:
     name = f"{found.namespace}/{found.pod}"
     facts = found.witness
     if facts is None:
-        yield plain(f"{name} {'waits' if found.waits else 'does not wait'}")
-        return
-    state = STATES[facts.standing].format(node=facts.node, gates=", ".join(facts.gates))
-    line = f"{name} {state}"
-    if since := age(facts.since, now):
-        line += f" (for {since})"
-    yield Text(plain(line).plain, style="bold")
-    if facts.scheduler != OURS and not facts.given.decision and found.answer is None:
-        yield plain(f"its scheduler is {facts.scheduler}, not {OURS}; this is its message")
-    if facts.message and found.waits:
-        yield ""
-        yield plain(facts.message)
-    if facts.standing == GATED:
+        yield Text(plain(f"{name} {'waits' if found.waits else 'does not wait'}").plain, "bold")
+    else:
+        state = STATES[facts.standing].format(node=facts.node, gates=", ".join(facts.gates))
+        line = f"{name} {state}"
+        if since := age(facts.since, now):
+            line += f" (for {since})"
+        yield Text(plain(line).plain, style="bold")
+    if facts is not None:
+        yield from map(plain, facts.notices)
+    if found.waits:
+        yield from _present(found, now, wide=wide)
+    if facts is not None and facts.standing == GATED:
         yield plain("it is not scheduled until its scheduling gates are removed")
 
 
-def _pod_facts(facts: PodFacts, now: datetime, *, is_explained: bool) -> Iterable[RenderableType]:
-    """The content of the pod's object and its events."""
-    if not is_explained and facts.standing == WAITS:
-        yield from _reasons(facts)
-    yield from _given(facts)
-    if facts.events:
-        yield from titled("events", _events(facts, now))
-
-
-def _reasons(facts: PodFacts) -> Iterable[RenderableType]:
-    if not facts.message:
+def _present(found: Why, now: datetime, *, wide: bool) -> Iterable[RenderableType]:
+    """The present answer, or the stored one with its age."""
+    facts, answer = found.witness, found.answer
+    if answer is not None and answer.outlook is not None:
+        yield Text(plain(verdict(answer.outlook)).plain, style="bold")
+        if wide and answer.now is not None:
+            yield plain(answer.now.message)
         yield ""
+        return
+    if facts is None or facts.standing != WAITS:
+        return
+    if facts.message:
+        asked = age(facts.asked, now)
+        yield plain(f"as of {asked} ago: {facts.message}" if asked else facts.message)
+    else:
         yield plain(
             f"it has no condition and no event yet; is {facts.scheduler} running?"
             if not facts.events
             else "it has no condition yet"
         )
-        return
+    yield ""
+
+
+def _pod_facts(
+    facts: PodFacts, now: datetime, *, wide: bool, shows_events: bool
+) -> Iterable[RenderableType]:
+    """The content of the pod's object and its events."""
+    if wide and facts.standing == WAITS and facts.message:
+        yield from _reasons(facts)
+    yield from _given(facts)
+    if facts.events and shows_events:
+        yield from titled("events", _events(facts, now))
+
+
+def _reasons(facts: PodFacts) -> Iterable[RenderableType]:
     table = headed("NODES", "STAGE", "CODE", "WHY")
     for reason in facts.reasons:
         stage = facts.codes[reason.code].stage if reason.code in facts.codes else "-"
         count = str(reason.count or "all")
         table.add_row(count, plain(stage), reason.code or "-", plain(reason.text))
-    yield ""
-    yield table
+    yield from titled("the stored condition", table)
     yield from text.advice(facts.codes)
 
 
@@ -130,7 +157,7 @@ def _once(content: str, message: str) -> str:
     return "as above" if content and content == message else content
 
 
-def _events(facts: PodFacts, now: datetime) -> Table:
+def _events(facts: PodFacts, now: datetime) -> Columns:
     table = headed("AGE", "REASON", "FROM", "MESSAGE")
     for event in facts.events:
         times = f" (x{event.count})" if event.count > 1 else ""
@@ -149,9 +176,6 @@ def _decisions(
 ) -> Iterable[RenderableType]:
     """The answer of the decisions API."""
     message = found.witness.message if found.witness else ""
-    if answer.waiting is not None:
-        yield ""
-        yield plain(_queued(answer.waiting))
     last = answer.decisions[0] if answer.decisions else None
     outcome = answer.now or (last.outcome if last else None)
     if outcome is not None and outcome.is_placed:
@@ -160,16 +184,20 @@ def _decisions(
         if answer.now is None and last is not None and last.ranking is not None:
             yield from text.ranking(last.ranking)
     elif outcome is not None:
-        yield ""
-        yield text.refusals(outcome, wide=wide)
+        if wide:
+            yield ""
+            yield text.refusals(outcome, wide=True)
         if outcome.preemption is not None:
             yield from text.preemption(outcome.preemption, wide=wide)
-        yield from text.advice(
-            {code: answer.codes[code] for code in _codes(outcome.refusals, answer)}
-        )
+        if wide:
+            codes = _codes(outcome.refusals, answer)
+            yield from text.advice({code: answer.codes[code] for code in codes})
     if answer.admission is not None:
         yield from titled("at admission", _admitted(answer.admission, now))
-    if answer.decisions:
+    if wide and answer.waiting is not None:
+        yield ""
+        yield plain(_queued(answer.waiting))
+    if wide and answer.decisions:
         yield from titled("decisions", _history(answer.decisions, message, now))
 
 
@@ -194,7 +222,7 @@ def _admitted(found: Admitted, now: datetime) -> RenderableType:
     return Group(*map(plain, lines))
 
 
-def _history(decisions: Iterable[Decided], message: str, now: datetime) -> Table:
+def _history(decisions: Iterable[Decided], message: str, now: datetime) -> Columns:
     table = headed("AGE", "DECISION", "TRY", "OUTCOME")
     for decided in decisions:
         line = _once(text.summary(decided.outcome), message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -23,6 +23,7 @@ from scheduler.watch.decode import nodes, pods, quotas
 from scheduler.watch.decode.api_types import Amounts
 
 T = TypeVar("T")
+Decoded = TypeVar("Decoded", covariant=True)
 
 _AT: Final = re.compile(r"(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?")
 _TYPES: Final = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`")
@@ -36,6 +37,13 @@ _WORDS: Final = {
 _QUOTE: Final = ("int", "bool", "float")
 _SIDES: Final = ("limits", "requests")
 _BOUNDS: Final = ("min", "max", "default", "defaultRequest")
+
+
+class Decodes(Protocol[Decoded]):
+    """A decoder of JSON."""
+
+    def decode(self, content: bytes, /) -> Decoded:
+        """The object; a ValidationError, or a ValueError, if it cannot be read."""
 
 
 class LimitItem(msgspec.Struct, frozen=True, rename="camel"):
@@ -63,7 +71,7 @@ def to_node(document: Document) -> Node:
     """The model's node."""
     _check_texts(document, object_of(document.raw.get("metadata")), "metadata")
     try:
-        return nodes.to_node(_decoded(nodes.NODE, document.raw, document, ""))
+        return nodes.to_node(decoded(nodes.NODE, document.raw, document, ""))
     except QuantityError as error:
         status = object_of(document.raw.get("status"))
         raise _quantity_error(
@@ -74,20 +82,20 @@ def to_node(document: Document) -> Node:
 def to_namespace(document: Document) -> Namespace:
     """The model's namespace."""
     _check_texts(document, object_of(document.raw.get("metadata")), "metadata")
-    return nodes.to_namespace(_decoded(nodes.NAMESPACE, document.raw, document, ""))
+    return nodes.to_namespace(decoded(nodes.NAMESPACE, document.raw, document, ""))
 
 
 def to_quota(document: Document) -> Quota:
     """The model's quota."""
     try:
-        return quotas.to_quota(_decoded(quotas.QUOTA, document.raw, document, ""))
+        return quotas.to_quota(decoded(quotas.QUOTA, document.raw, document, ""))
     except QuantityError as error:
         raise _quantity_error(document, document.spec, "spec.", ("hard",), error) from None
 
 
 def to_limits(document: Document) -> tuple[LimitItem, ...]:
     """The entries of a LimitRange, with valid amounts."""
-    items = _decoded(_LIMIT_RANGE, document.raw, document, "").spec.limits
+    items = decoded(_LIMIT_RANGE, document.raw, document, "").spec.limits
     for position, item in enumerate(document.spec["limits"]):
         bad = _first_bad(item, _BOUNDS)
         if bad is not None:
@@ -102,14 +110,15 @@ def to_pod(raw: Raw, document: Document, prefix: str = "") -> Pod:
     if not raw.get("spec", {}).get("containers"):
         raise document.error(f"{prefix}spec.containers", "is empty; a pod needs a container")
     try:
-        pod = pods.to_pod(_decoded(pods.POD, raw, document, prefix))
+        pod = pods.to_pod(decoded(pods.POD, raw, document, prefix))
     except QuantityError as error:
         raise _bad_quantity(raw, document, prefix, error) from None
     _check_devices(raw, document, prefix)
     return pod
 
 
-def _decoded(decoder: msgspec.json.Decoder[T], raw: Raw, document: Document, prefix: str) -> T:
+def decoded(decoder: Decodes[T], raw: Raw, document: Document, prefix: str = "") -> T:
+    """An object of a document; ``prefix`` is its path there."""
     try:
         return decoder.decode(msgspec.json.encode(raw))
     except msgspec.ValidationError as error:

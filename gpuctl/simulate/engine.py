@@ -22,6 +22,7 @@ import msgspec
 from gpuctl.simulate import resource_quota, storage
 from gpuctl.simulate.admission import Admission, Reviewed
 from gpuctl.simulate.apiserver_defaults import with_requests
+from gpuctl.simulate.claim_controller import ClaimController, waits_for_devices
 from gpuctl.simulate.decode import to_pod
 from gpuctl.simulate.limit_ranges import LimitRanges
 from gpuctl.simulate.manifests import Document, Raw
@@ -33,6 +34,8 @@ from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.model import well_known
+from scheduler.model.dra.claim import ResourceClaim
+from scheduler.model.dra.objects import DraObject
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
@@ -56,10 +59,15 @@ class Simulator:
     """A cluster in memory, with admission, queue and decisions."""
 
     def __init__(self, config: Config) -> None:
-        self.cluster = Cluster(config.scheduler_name, config.maps.allow)
+        self.cluster = Cluster(
+            config.scheduler_name,
+            config.maps.allow,
+            index_attributes=config.dra.index_attributes,
+        )
         self.verdicts: dict[str, Verdict] = {}
         self.running: set[tuple[str, str]] = set()
         self.unknown_claims: set[str] = set()
+        self.claims = ClaimController(self.cluster.dra)
         self._pipeline = config.pipeline()
         self._admission = Admission(config)
         self._reservations = self._admission.reservations
@@ -87,6 +95,10 @@ class Simulator:
     def add_storage(self, event: ev.StorageUpdated) -> None:
         """Add a claim, a volume, a storage class or an object of a CSI driver."""
         self._fold(event)
+
+    def add_dra_object(self, item: DraObject) -> None:
+        """Add a ResourceSlice, DeviceTaintRule, DeviceClass or ResourceClaim."""
+        self._fold(ev.DraUpdated(item))
 
     def add_limit_range(self, namespace: str, document: Document) -> None:
         """Add a LimitRange, which applies to pods created afterwards."""
@@ -161,6 +173,8 @@ class Simulator:
             return
         self.unknown_claims.update(storage.unknown_claims(self.cluster.volumes, pod))
         pod = storage.with_known_claims(self.cluster.volumes, pod)
+        pod, created = self.claims.with_created(pod)
+        self._write(created)
         self._reservations.upsert_pod(pod)
         self._fold(ev.PodUpdated(pod))
         if pod.node_name:
@@ -199,10 +213,24 @@ class Simulator:
         self._queue.delete(pod.uid, self._now)
         self._reservations.end(pod.uid)
         assumption = Assumption(
-            placement.node_name, placement.devices, placement.index, placement.volumes
+            placement.node_name,
+            placement.devices,
+            placement.index,
+            placement.volumes,
+            placement.claims,
         )
         self._apply(self.cluster.assume(pod, assumption))
-        self._record(granted_verdict(self.verdicts[pod.uid], placement))
+        self._record(granted_verdict(self.verdicts[pod.uid], placement, *self._reserve(placement)))
+
+    def _reserve(self, placement: Placement) -> list[str]:
+        """Write the claims of a placed pod; what its Binding would wait for."""
+        written = self.claims.reserved(placement)
+        self._write(written)
+        return list(waits_for_devices(written))
+
+    def _write(self, claims: Iterable[ResourceClaim]) -> None:
+        for claim in claims:
+            self._fold(ev.DraUpdated(claim))
 
     def _add_unschedulable(self, entry: QueuedPodInfo, rejection: Rejection) -> None:
         diagnosis = rejection.diagnosis
@@ -211,12 +239,18 @@ class Simulator:
         )
         verdict = self.verdicts[entry.pod.uid]
         self._record(msgspec.structs.replace(verdict, reason=filter_sentence(diagnosis)))
+        if rejection.deallocates is not None:
+            self._write([self.claims.deallocated(rejection.deallocates)])
+            self._queue.activate(entry.pod, self._now)
 
     def _preempt(self, preemption: Preemption) -> None:
         """The victims end at once, and the pod is decided again."""
         pod = preemption.pod
         for victim in preemption.victims:
+            released = self.claims.released(victim)
             self._fold(ev.PodDeleted(victim.uid))
+            for event in released:
+                self._fold(event)
             self.running.discard((victim.namespace, victim.name))
             verdict = self.verdicts.get(victim.uid) or Verdict(
                 pod=victim, asked=victim.gpu_requests
@@ -244,7 +278,8 @@ class Simulator:
             verdict = msgspec.structs.replace(verdict, reason=reason)
         else:
             self._foreign.pop(pod.uid, None)
-            verdict = granted_verdict(verdict, decision, FOREIGN.format(pod.scheduler_name))
+            notes = (FOREIGN.format(pod.scheduler_name), *self._reserve(decision))
+            verdict = granted_verdict(verdict, decision, *notes)
             bound = msgspec.structs.replace(pod, node_name=decision.node_name)
             self._reservations.upsert_pod(bound)
             self._fold(ev.PodUpdated(bound))

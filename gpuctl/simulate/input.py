@@ -1,6 +1,7 @@
 """Feeds objects from files into the simulator in the order of a cluster.
 
-    nodes, namespaces, limits, classes     exist at the start
+    nodes, namespaces, limits, classes,
+    slices, claims                         exist at the start
     pods with a uid or a node              passed admission before: running or pending
     pods and workloads                     created in the order of the input
 
@@ -14,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from gpuctl.simulate import packing_report, storage
+from gpuctl.simulate import dra_objects, packing_report, storage
 from gpuctl.simulate.apiserver_defaults import Priorities, node_with_status
 from gpuctl.simulate.decode import to_namespace, to_node, to_pod, to_quota
 from gpuctl.simulate.engine import Simulator
@@ -36,6 +37,7 @@ KINDS: Final = {
     "ReplicaSet": "apps/v1",
     "Job": "batch/v1",
     **storage.KINDS,
+    **dra_objects.KINDS,
 }
 
 Owner = tuple[str, str, str]
@@ -79,6 +81,7 @@ def simulate(
     for kind in storage.KINDS:
         for document in known[kind]:
             simulator.add_storage(storage.to_event(_named(document), namespace))
+    _add_dra(simulator, known, namespace)
     existing = [document for document in known["Pod"] if _exists(document)]
     _add(simulator, [pod for pod in existing if pod.spec.get("nodeName")], namespace)
     before = packing_report.pools(simulator.cluster)
@@ -89,8 +92,17 @@ def simulate(
     rows = [to_row(verdict) for verdict in simulator.verdicts.values()]
     rows += [_not_created(pod, namespace) for pod in late]
     packings = packing_report.render(before, simulator.cluster, simulator.verdicts)
-    remarks += [*more, *storage.remark(simulator.unknown_claims)]
+    remarks += [*more, *storage.remark(simulator.unknown_claims), *simulator.claims.remark()]
     return Report(rows=rows, cluster=simulator.cluster, remarks=remarks, packings=packings)
+
+
+def _add_dra(simulator: Simulator, known: dict[str, list[Document]], namespace: str) -> None:
+    for kind in dra_objects.KINDS:
+        for document in known[kind]:
+            if kind == dra_objects.TEMPLATE:
+                simulator.claims.add_template(dra_objects.to_template(document, namespace))
+            else:
+                simulator.add_dra_object(dra_objects.to_object(document, namespace))
 
 
 def _add(simulator: Simulator, pods: list[Document], namespace: str) -> None:
@@ -115,12 +127,12 @@ def _sorted(documents: list[Document]) -> tuple[dict[str, list[Document]], list[
 
 def _is_known(document: Document) -> bool:
     wanted, given = KINDS.get(document.kind), document.api_version
-    if wanted is None or wanted == given:
+    if wanted is None or wanted == given or given in dra_objects.OLDER.get(document.kind, ()):
         return wanted is not None
     if not given:
         raise document.error("apiVersion", f"is missing; write apiVersion: {wanted}")
     if given.rpartition("/")[0] == wanted.rpartition("/")[0]:
-        raise document.error("apiVersion", f"{given} has no {document.kind}; write {wanted}")
+        raise document.error("apiVersion", f"{given} is not read; write {wanted}")
     return False
 
 

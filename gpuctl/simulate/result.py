@@ -9,6 +9,7 @@ import msgspec
 from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.model.gpu.device import format_devices
+from scheduler.model.granted_tier import STEPPED_DOWN
 from scheduler.model.pods.pod import Pod
 
 
@@ -44,7 +45,9 @@ class Row(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 def granted_verdict(verdict: Verdict, placement: Placement, *notes: str) -> Verdict:
     """The verdict of a placed pod; its reason lists a fallback, GPU memory and the notes."""
     pod = verdict.pod
-    reasons = [text for _, text in placement.notes]
+    noted = [text for _, text in placement.notes]
+    # The row of a fallback has its own sentence.
+    reasons = [text for reason, text in placement.notes if reason != STEPPED_DOWN]
     fallback = pod.annotations.get(well_known.FALLBACK)
     if fallback is not None:
         asked, _, granted = fallback.partition("->")
@@ -59,6 +62,7 @@ def granted_verdict(verdict: Verdict, placement: Placement, *notes: str) -> Verd
         cuda=visible_devices(pod, placement.cuda_visible_devices),
         granted=pod.gpu_requests,
         reason="; ".join([*reasons, *notes]),
+        warnings=[text for text in verdict.warnings if text not in noted],
     )
 
 

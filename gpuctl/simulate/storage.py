@@ -7,16 +7,18 @@ user, creates them before the pod is scheduled.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from gpuctl.simulate.decode import decoded
 from gpuctl.simulate.manifests import Document, text_of
 from scheduler.model.pods.pod import Pod
 from scheduler.model.volumes.pod_volumes import PodVolumes
 from scheduler.state import event as ev
 from scheduler.state.volumes.store import VolumeStore
 from scheduler.watch.decode import csi, volumes
+from scheduler.watch.decode.object_decoder import ObjectDecoder
 
 KINDS: Final = {
     "PersistentVolumeClaim": "v1",
@@ -26,7 +28,7 @@ KINDS: Final = {
         "storage.k8s.io/v1",
     ),
 }
-_DECODERS: Final = {
+_DECODERS: Final[dict[str, ObjectDecoder[Any]]] = {
     "PersistentVolumeClaim": volumes.CLAIMS,
     "PersistentVolume": volumes.VOLUMES,
     "StorageClass": csi.CLASSES,
@@ -44,12 +46,11 @@ def to_event(document: Document, namespace: str) -> ev.StorageUpdated:
         meta["namespace"] = text_of(meta.get("namespace")) or namespace
     if document.kind == "PersistentVolumeClaim":
         meta.setdefault("uid", f"{meta['namespace']}/{document.name}")
-    content = msgspec.json.encode({**document.raw, "metadata": meta})
-    event = _DECODERS[document.kind].event(content, is_gone=False)
-    unread = getattr(event.item, "unread", "") if isinstance(event, ev.StorageUpdated) else ""
-    if not isinstance(event, ev.StorageUpdated) or unread:
-        raise document.error("spec", unread or f"is no {document.kind} that can be read")
-    return event
+    raw = {**document.raw, "metadata": meta}
+    if document.kind == "PersistentVolume":
+        # kube-controller-manager makes a new volume available; in a manifest it has no status.
+        raw.setdefault("status", {"phase": "Available"})
+    return ev.StorageUpdated(decoded(_DECODERS[document.kind], raw, document))
 
 
 def unknown_claims(store: VolumeStore, pod: Pod) -> Iterator[str]:

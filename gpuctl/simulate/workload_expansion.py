@@ -54,7 +54,7 @@ def expand(document: Document, namespace: str) -> list[PlannedPod]:
 def bare(document: Document) -> PlannedPod:
     """The pod of a Pod object."""
     raw = {**document.raw, "metadata": document.metadata, "spec": document.spec}
-    name = text_of(document.metadata.get("name")) or _generated(document.name, raw, 0)
+    name = text_of(document.metadata.get("name")) or generated_name(document.name, raw, 0)
     return PlannedPod(document=document, raw=raw, name=name)
 
 
@@ -137,7 +137,7 @@ def _generate(
     number: int,
 ) -> PlannedPod:
     raw = _pod(document, template, namespace, {"generateName": start}, labels, owner)
-    return _planned(document, raw, _generated(start, template, number), None)
+    return _planned(document, raw, generated_name(start, template, number), None)
 
 
 def _planned(document: Document, raw: Raw, name: str, after: str | None) -> PlannedPod:
@@ -205,7 +205,7 @@ def _safe(number: int) -> str:
     return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(number))
 
 
-def _generated(start: str, template: Any, number: int) -> str:
+def generated_name(start: str, template: Any, number: int) -> str:
     """A generated name: truncated prefix, and a suffix unique to this number of the template."""
     text = json.dumps([start, template], sort_keys=True, default=str).encode()
     first = int.from_bytes(hashlib.sha256(text).digest()[:8])

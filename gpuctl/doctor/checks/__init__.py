@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuctl.doctor.checks.cluster import on_cluster
+from gpuctl.doctor.checks.dra import on_dra
 from gpuctl.doctor.checks.features import on_features
 from gpuctl.doctor.checks.memory import on_memory
 from gpuctl.doctor.checks.nodes import on_nodes
@@ -21,4 +22,5 @@ def examine(facts: Facts) -> list[Finding]:
         *on_guards(facts),
         *on_webhook(facts),
         *on_nodes(facts),
+        *on_dra(facts),
     ]

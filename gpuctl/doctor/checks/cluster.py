@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from gpuctl.doctor.facts import Facts, Leader, Unread
 from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
 
-#: The chart's kubeVersion.
-OLDEST = (1, 32)
+#: The kubeVersion of the charts.
+OLDEST = (1, 34)
 KINDS = ("podmigrations", "migpartitions")
 #: The server's Date header has a resolution of one second.
 SKEW_WARN_S = 3.0

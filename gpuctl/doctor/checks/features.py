@@ -1,7 +1,7 @@
 """Names what this API server lacks of what newer ones have, with the consequence. Pure.
 
 Nothing here is a problem: gpu-scheduler runs without it. A resource counts by discovery, a field
-of pods by the version, because discovery has no fields. ``checks/nodes`` has the line about DRA.
+of pods by the version, because discovery has no fields. ``checks/dra`` has the lines about DRA.
 """
 
 from __future__ import annotations

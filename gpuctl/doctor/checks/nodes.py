@@ -1,20 +1,21 @@
-"""Checks the nodes: taints, device plugins, DRA drivers. Pure."""
+"""Checks the nodes: taints and advertised devices. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuctl.doctor.facts import Dra, Facts, Node, Taint, Unread
+from gpuctl.doctor.facts import Facts, Node, Taint, Unread
 from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
 from scheduler.model import well_known
+from scheduler.model.selector import CONDITION_TAINTS, HARD_EFFECTS
 
 DRIVER = "gpu.nvidia.com"
-#: Kubernetes sets these taints while a node has a problem; pods should not tolerate them.
-CONDITION_TAINTS = "node.kubernetes.io/"
+#: The taint of the chart's ``nodePartition``.
+TAINT = "nvidia.com/gpu=gpu-scheduler:NoSchedule"
 
 
 def on_nodes(facts: Facts) -> Iterable[Finding]:
-    """Findings about taints, devices, device plugins and DRA."""
+    """Findings about taints, devices and device plugins."""
     if isinstance(facts.nodes, Unread):
         yield unread("nodes", facts.nodes)
         return
@@ -30,7 +31,7 @@ def on_nodes(facts: Facts) -> Iterable[Finding]:
     yield from _devices(with_gpus, served)
     yield _advertisers(with_gpus, facts, served)
     yield _numbers(facts)
-    yield _dra(facts)
+    yield from _partition(with_gpus, served)
 
 
 def _served(facts: Facts) -> set[str]:
@@ -44,8 +45,8 @@ def _readiness(nodes: list[Node]) -> Finding:
         return warn(
             "nodes",
             "no node offers or announces a GPU; only maps can be placed",
-            "unless a DRA driver serves the GPUs (gpu-scheduler does not allocate DRA devices yet):"
-            " install a device plugin, or fake GPUs: docs/fakegpu.md",
+            "unless a DRA driver serves the GPUs (docs/dra.md): install a"
+            " device plugin, or fake GPUs: docs/fakegpu.md",
         )
     away = [node.name for node in nodes if node.is_cordoned or not node.is_ready]
     if len(away) == len(nodes):
@@ -72,8 +73,7 @@ def _taints(nodes: list[Node], given: tuple[str, ...]) -> Finding:
 
 
 def _keeps_away(taint: Taint) -> bool:
-    hard = taint.effect in ("NoSchedule", "NoExecute")
-    return hard and not taint.key.startswith(CONDITION_TAINTS)
+    return taint.effect in HARD_EFFECTS and not taint.key.startswith(CONDITION_TAINTS)
 
 
 def _devices(nodes: list[Node], served: set[str]) -> Iterable[Finding]:
@@ -88,13 +88,7 @@ def _devices(nodes: list[Node], served: set[str]) -> Iterable[Finding]:
             f"--field-selector spec.nodeName={silent[0]}",
         )
     if by_dra:
-        yield warn(
-            "devices",
-            f"GPUs only by the DRA driver {DRIVER}: {listed(by_dra)}; gpu-scheduler does not"
-            " allocate DRA devices yet",
-            "use kube-scheduler for pods that request these GPUs; install no device plugin beside"
-            " the driver: the same GPU would be given to two pods",
-        )
+        yield ok("devices", f"GPUs by the DRA driver {DRIVER}: {listed(by_dra)}")
     ill = [
         f"{node.name} ({held} of {node.capacity[resource]} {resource})"
         for node in nodes
@@ -156,29 +150,25 @@ def _numbers(facts: Facts) -> Finding:
     )
 
 
+def _partition(nodes: list[Node], served: set[str]) -> Iterable[Finding]:
+    """Whether another scheduler can allocate the devices of the nodes that DRA serves."""
+    by_dra = [
+        node
+        for node in nodes
+        if node.name in served and not any(map(_is_device, node.offers.items()))
+    ]
+    free = [node.name for node in by_dra if not any(map(_keeps_away, node.taints))]
+    if free:
+        yield warn(
+            "partition",
+            f"no taint keeps the pods of other schedulers from the devices of {listed(free)}",
+            f"two schedulers can allocate one device; kubectl taint node {free[0]} {TAINT}, with"
+            " nodePartition.enabled of the chart (docs/dra.md), or let no other scheduler use them",
+        )
+    elif by_dra:
+        yield ok("partition", f"a taint keeps other pods from the {len(by_dra)} nodes of {DRIVER}")
+
+
 def _is_device(offer: tuple[str, int]) -> bool:
     resource, count = offer
     return well_known.is_gpu_device(resource) and count > 0
-
-
-def _dra(facts: Facts) -> Finding:
-    dra = facts.dra
-    if isinstance(dra, Unread):
-        return unread("dra", dra)
-    if not dra.is_served:
-        return ok("dra", "resource.k8s.io/v1 is not served; it is not needed")
-    return _drivers(dra)
-
-
-def _drivers(dra: Dra) -> Finding:
-    drivers = sorted({one.driver for one in dra.slices})
-    if drivers and not dra.classes:
-        return warn(
-            "dra",
-            f"devices of {listed(drivers)}, but no DeviceClass",
-            "no claim can request them: install the driver's DeviceClass",
-        )
-    found = (
-        f"drivers: {listed(drivers) or 'none'}; classes: {listed(sorted(dra.classes)) or 'none'}"
-    )
-    return ok("dra", f"resource.k8s.io/v1 is served; {found}")

@@ -16,6 +16,9 @@ POLICIES: Final = (
     "deletes",
     "status",
     "volumes",
+    "claims",
+    "claim-terms",
+    "extended-resources",
     "partitions",
 )
 EVICTION: Final = "eviction"

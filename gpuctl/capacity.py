@@ -1,0 +1,231 @@
+"""The devices of the cluster, for ``top`` and ``free``: from the leader, else from the API server.
+
+The leader's state has everything, also placements that are not written yet. Without the right to
+reach it, the same sums are made here from the objects that the user may list; without the right to
+list nodes, from the pods of one namespace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from gpuctl import cluster_access, targets
+from gpuctl.cluster_access import Access
+from gpuctl.input_error import NotReached
+from scheduler.model.json_bounds import UNREADABLE
+from scheduler.model.pods.pod import Pod
+from scheduler.model.quota import Quota
+from scheduler.model.timestamps import epoch, micro_time
+from scheduler.model.well_known import SCHEDULER_NAME
+from scheduler.report.decisions.api_types import API_VERSION, Capacity
+from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.capacity.node_devices import Holder, NodeDevices, requested_by
+from scheduler.state.capacity.summary import CapacitySummary, WaitingPod
+from scheduler.state.event import QuotasReplaced
+from scheduler.state.fold import fold
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.watch import informers, paged_list
+from scheduler.watch.client import TIMEOUT_S, ApiError, Client, Unreachable
+from scheduler.watch.reflector import WatchSource
+
+FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
+LEADER, API, NAMESPACE = "leader", "api", "namespace"
+
+
+class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The devices and where they were read: ``leader``, ``api`` (objects that the user may list)
+    or ``namespace`` (the pods of one namespace).
+
+    ``namespace`` is the user's own. ``notes`` say what is missing, one line each.
+    """
+
+    source: str
+    namespace: str
+    notes: tuple[str, ...] = ()
+    capacity: Capacity
+
+
+async def read_capacity(
+    access: Access, server: str | None, namespace: str | None, *, detail: str, forward: bool
+) -> CapacityAnswer:
+    """The devices; ``detail`` is ``nodes=1``, ``holders=1`` or empty."""
+    if server is not None and namespace is not None:
+        return _answer(LEADER, namespace, await _of_leader(server, detail))
+    try:
+        async with cluster_access.cluster(access) as client:
+            own = namespace or await cluster_access.default_namespace(access)
+            return await _read(access, client, server, own, detail=detail, forward=forward)
+    except NotReached:
+        if server is None:
+            raise
+        return _answer(LEADER, "default", await _of_leader(server, detail))
+
+
+async def _read(
+    access: Access,
+    client: Client,
+    server: str | None,
+    own: str,
+    *,
+    detail: str,
+    forward: bool,
+) -> CapacityAnswer:
+    notes: list[str] = []
+    try:
+        async with cluster_access.leader_url(access, client, server, forward=forward) as url:
+            if url is not None:
+                return _answer(LEADER, own, await _of_leader(url, detail))
+    except NotReached as error:
+        if server is not None:
+            raise
+        notes.append(str(error))
+    try:
+        capacity, missing = await _of_api(access, client, detail)
+        note = "from the objects that you may list, without the leader (an admin can pass --server)"
+        return _answer(API, own, capacity, *notes, note, *missing)
+    except ApiError as error:
+        if error.status != FORBIDDEN:
+            raise
+    try:
+        capacity = await _of_namespace(client, own)
+    except ApiError as error:
+        raise NotReached(error.message or str(error)) from error
+    note = f"only namespace {own}: you may not list nodes and all pods (a ClusterRole with both)"
+    return _answer(NAMESPACE, own, capacity, *notes, note)
+
+
+def _answer(source: str, own: str, capacity: Capacity, *notes: str) -> CapacityAnswer:
+    more = () if capacity.leads else ("this replica is not the leader; it may lag behind",)
+    return CapacityAnswer(source=source, namespace=own, notes=(*notes, *more), capacity=capacity)
+
+
+async def _of_leader(url: str, detail: str) -> Capacity:
+    params = dict([detail.split("=")]) if detail else {}
+    async with cluster_access.server(url) as client:
+        content = await cluster_access.ask(client, "/capacity", params, TIMEOUT_S)
+    try:
+        return msgspec.json.decode(content, type=Capacity)
+    except msgspec.MsgspecError as error:
+        raise NotReached(f"{url} is no decisions API that gpuctl understands: {error}") from error
+
+
+# --- from the API server ----------------------------------------------------------------------
+
+
+class _State:
+    """What the sums need of a scheduler's state."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster(maps_allow="all")
+        self.queue = SchedulingQueue()
+
+
+async def _of_api(access: Access, client: Client, detail: str) -> tuple[Capacity, list[str]]:
+    """The sums of all objects that may be listed; ApiError if these are not nodes and pods."""
+    state, missing = _State(), []
+    needed = (informers.NODES, informers.PODS)
+    others = (
+        informers.QUOTAS,
+        *informers.DRA,
+        informers.partition_objects(access.lease_namespace),
+    )
+    listed = await asyncio.gather(
+        *(_items(client, one) for one in (*needed, *others)), return_exceptions=True
+    )
+    # Devices and claims first: pods and nodes are then counted once.
+    for source, items in sorted(
+        zip((*needed, *others), listed, strict=True), key=lambda pair: pair[0] in needed
+    ):
+        if isinstance(items, ApiError) and source not in needed:
+            if items.status == FORBIDDEN:
+                missing.append(f"you may not list {source.kind}; they are not counted")
+            continue
+        if isinstance(items, BaseException):
+            raise items
+        fold(state.cluster, source.decode_list(items))
+    now = time.time()
+    for pod in state.cluster.pods.values():
+        if pod.waits_for(state.cluster.scheduler_name):
+            state.queue.add(pod, _since(pod, now))
+    report = CapacityReport(state, lambda: True, lambda: now, lambda: datetime.now(UTC))
+    with_holders = detail == "holders=1"
+    capacity = await report.take(with_nodes=bool(detail), with_holders=with_holders)
+    return capacity, missing
+
+
+async def _items(client: Client, source: WatchSource[Any]) -> list[msgspec.Raw]:
+    params = {"fieldSelector": source.selector} if source.selector else {}
+    items: list[msgspec.Raw] = []
+    try:
+        async for page in paged_list.pages(client, source.path, params, targets.PAGE):
+            items += page.items or ()
+            if len(items) > targets.PODS_MAX:
+                raise NotReached(f"more than {targets.PODS_MAX:,} {source.kind}")
+    except (paged_list.Unreadable, *UNREADABLE) as error:
+        raise NotReached(f"the API server: {error}") from error
+    except Unreachable as error:
+        raise NotReached(str(error)) from error
+    return items
+
+
+def _since(pod: Pod, now: float) -> float:
+    since = epoch(pod.created)
+    return now if since is None else min(since, now)
+
+
+# --- from one namespace -----------------------------------------------------------------------
+
+
+async def _of_namespace(client: Client, namespace: str) -> Capacity:
+    """What the pods of a namespace request, and its quotas; ApiError without the right to list."""
+    pods = await targets.read_pods(client, namespace)
+    now = time.time()
+    summary = CapacitySummary()
+    waiting: list[WaitingPod] = []
+    holders: dict[str, list[Holder]] = {}
+    for pod in pods:
+        amounts = requested_by(pod)
+        if amounts and pod.node_name and not pod.is_terminal:
+            summary.add_holder(namespace, amounts)
+            one = Holder(namespace=namespace, pod=pod.name, devices=amounts)
+            holders.setdefault(pod.node_name, []).append(one)
+        elif amounts and pod.waits_for(SCHEDULER_NAME):
+            waits_s = round(now - _since(pod, now), 3)
+            entry = WaitingPod(
+                namespace=namespace,
+                pod=pod.name,
+                devices=amounts,
+                waits_s=waits_s,
+                priority=pod.priority,
+            )
+            summary.add_waiting(entry)
+            waiting.append(entry)
+    return Capacity(
+        api_version=API_VERSION,
+        leads=True,
+        time=micro_time(datetime.now(UTC)),
+        nodes_total=0,
+        namespaces=summary.namespaces(await _quotas(client, namespace)),
+        nodes=tuple(
+            NodeDevices(node=name, holders=tuple(found)) for name, found in sorted(holders.items())
+        ),
+        waiting=tuple(waiting),
+    )
+
+
+async def _quotas(client: Client, namespace: str) -> Sequence[Quota]:
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    source = msgspec.structs.replace(informers.QUOTAS, path=path)
+    try:
+        listed = source.decode_list(await _items(client, source))
+    except ApiError:
+        return ()
+    return listed.quotas if isinstance(listed, QuotasReplaced) else ()

@@ -1,0 +1,85 @@
+"""``gpuctl verify``: runs test pods in a namespace of its own, and removes it.
+
+Exit status 0: no check fails. 2: a check fails. 1: the API server does not answer, or refuses the
+namespace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+from typing import Final
+
+import click
+import msgspec
+
+from gpuctl import cluster_access
+from gpuctl.cluster_access import Access
+from gpuctl.doctor.finding import Finding
+from gpuctl.options import Strict, in_cluster, output_format
+from gpuctl.verify.result import Result
+from gpuctl.verify.run import Options
+from gpuctl.verify.run import verify as run_checks
+from scheduler.model import well_known
+
+FAILS: Final = 2
+ABOUT_WIDTH: Final = 10
+#: It needs no program of its own: nvidia-smi comes from the node.
+IMAGE: Final = "busybox:1.36"
+
+
+@click.command(cls=Strict)
+@click.option("--scheduler", metavar="NAME", default=well_known.SCHEDULER_NAME, show_default=True)
+@click.option("--image", metavar="IMAGE", default=IMAGE, show_default=True, help="of the test pods")
+@click.option("--metrics-url", metavar="URL", default="", help="metrics of a DCGM exporter")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(1, 600),
+    default=30.0,
+    show_default=True,
+    help="seconds to wait for one pod",
+)
+@output_format("table", "json")
+@in_cluster
+def verify(
+    access: Access, scheduler: str, image: str, metrics_url: str, timeout_s: float, output: str
+) -> None:
+    """Run test pods, and check what the cluster does with them.
+
+    It takes up to 4 minutes. All test pods are in one new namespace, which is removed at the end.
+    No pod of another namespace is preempted.
+
+    Exit status: 0 no check fails (skipped ones are not counted), 2 a check fails, 1 no answer from
+    the API server.
+    """
+    options = Options(
+        access=access,
+        scheduler=scheduler,
+        namespace=f"gpu-verify-{secrets.token_hex(3)}",
+        image=image,
+        metrics_url=metrics_url,
+        timeout_s=timeout_s,
+    )
+    result = asyncio.run(_result(options, is_quiet=output == "json"))
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+    else:
+        click.echo(f"{len(result.findings)} checks, {result.failed} failed")
+    sys.exit(FAILS if result.failed else 0)
+
+
+async def _result(options: Options, *, is_quiet: bool) -> Result:
+    async with cluster_access.cluster(options.access) as client:
+        return await run_checks(client, options, _silent if is_quiet else _show)
+
+
+def _show(finding: Finding) -> None:
+    click.echo(f"{finding.level.value:4}  {finding.about:{ABOUT_WIDTH}}  {finding.says}")
+    if finding.advice:
+        click.echo(f"{'':4}  {'':{ABOUT_WIDTH}}  -> {finding.advice}")
+
+
+def _silent(_finding: Finding) -> None:
+    """With ``-o json`` only the result is printed."""

@@ -1,0 +1,1 @@
+"""Checks of a cluster with real pods, in a namespace that is removed afterwards."""
