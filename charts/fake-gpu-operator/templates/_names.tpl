@@ -51,16 +51,6 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- end -}}
 {{- end -}}
 
-{{- define "fake-gpu-operator.image" -}}
-{{- $image := .Values.image | default dict -}}
-{{- $repository := $image.repository | default "gpu-scheduler" -}}
-{{- if $image.digest -}}
-{{ $repository }}@{{ $image.digest }}
-{{- else -}}
-{{ $repository }}:{{ $image.tag | default "latest" }}
-{{- end -}}
-{{- end -}}
-
 {{/* Whether NUMA zones are published as NodeResourceTopology. */}}
 {{- define "fake-gpu-operator.zones" -}}
 {{- if ((.Values.statusExporter | default dict).nodeResourceTopology | default dict).enabled -}}yes{{- end -}}
@@ -117,7 +107,7 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- toYaml $config -}}
 {{- end -}}
 
-{{/* The pools. The seed's default pool is added here, because Helm would merge a pool of values.yaml
+{{/* The pools. The former system's default pool is added here, because Helm would merge a pool of values.yaml
      with the user's pool of the same name, which may have another format. */}}
 {{- define "fake-gpu-operator.topology" -}}
 {{- $topology := .Values.topology | default dict | deepCopy -}}

@@ -50,8 +50,29 @@ annotations:
 {{- $account.name | default (ternary $own "default" (eq (include "gpu-scheduler-check.on" (list $account.create true)) "true")) -}}
 {{- end -}}
 
-{{- define "gpu-scheduler-check.image" -}}
-{{- $image := .Values.image | default dict -}}
-{{- $repository := $image.repository | default "gpu-scheduler-check" -}}
-{{- if $image.digest }}{{ $repository }}@{{ $image.digest }}{{ else }}{{ $repository }}:{{ $image.tag | default "latest" }}{{ end -}}
+{{/* The lines of the map; none if the default scheduler places the pods. */}}
+{{- define "gpu-scheduler-check.map" -}}
+{{- $scheduling := .Values.gpuScheduling | default dict -}}
+{{- if include "gpu-scheduler-check.on" (list $scheduling.enabled true) -}}
+{{- range $scheduling.schedulingMap }}
+{{ .podIndex }}={{ .nodeName }}:{{ .gpuDevices }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* The number of pods: as many as the map has lines, or one. */}}
+{{- define "gpu-scheduler-check.replicas" -}}
+{{- $lines := len (((.Values.gpuScheduling | default dict).schedulingMap) | default list) -}}
+{{- ternary (max 1 $lines) (.Values.replicaCount | int) (kindIs "invalid" .Values.replicaCount) -}}
+{{- end -}}
+
+{{/* The container's resources, with one GPU for a pod without a map. */}}
+{{- define "gpu-scheduler-check.resources" -}}
+{{- $resources := .Values.resources | default dict | deepCopy -}}
+{{- $scheduling := .Values.gpuScheduling | default dict -}}
+{{- if and (include "gpu-scheduler-check.on" (list $scheduling.enabled true)) (not $scheduling.schedulingMap) -}}
+{{- $one := dict ($scheduling.resource | default "nvidia.com/gpu") 1 -}}
+{{- $_ := set $resources "limits" (merge $one ($resources.limits | default dict)) -}}
+{{- end -}}
+{{- with $resources }}{{ toYaml . }}{{ end -}}
 {{- end -}}

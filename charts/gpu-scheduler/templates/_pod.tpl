@@ -53,8 +53,7 @@ topologySpreadConstraints:
 {{- $s := include "gpu-scheduler.settings" . | fromYaml -}}
 {{- $scheduler := .Values.scheduler | default dict -}}
 - name: scheduler
-  image: {{ $s.image }}
-  imagePullPolicy: {{ $s.pullPolicy }}
+  {{- include "gpu-scheduler.image" (list . "gpu-scheduler") | nindent 2 }}
   command: [python, -m, scheduler]
   args:
     - --config=/etc/gpu-scheduler/config.yaml
@@ -112,8 +111,7 @@ topologySpreadConstraints:
 {{- $s := include "gpu-scheduler.settings" . | fromYaml -}}
 {{- $webhook := .Values.webhook | default dict -}}
 - name: webhook
-  image: {{ $s.image }}
-  imagePullPolicy: {{ $s.pullPolicy }}
+  {{- include "gpu-scheduler.image" (list . "gpu-scheduler") | nindent 2 }}
   command: [python, -m, webhook]
   args:
     - --socket=/run/gpu-scheduler/place.sock

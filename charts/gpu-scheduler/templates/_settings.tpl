@@ -12,8 +12,6 @@ missing: the values of an older release do not have newer keys.
 {{- if and $webhook.caBundle (eq $mode "self") }}{{ $mode = "existingSecret" }}{{ end -}}
 {{- $secret := $certificates.secretName | default (printf "%s-webhook-tls" $fullname) -}}
 {{- $service := $webhook.serviceName | default (printf "%s-webhook" $fullname) -}}
-{{- $image := $values.image | default dict -}}
-{{- $reference := printf "%s:%s" ($image.repository | default "gpu-scheduler") ($image.tag | default "latest" | toString) -}}
 {{- $autoscaling := $values.autoscaling | default dict -}}
 {{- $replicas := ternary 2 $values.replicaCount (kindIs "invalid" $values.replicaCount) | int -}}
 {{- $least := ternary (int ($autoscaling.minReplicas | default 1)) $replicas (not (empty $autoscaling.enabled)) -}}
@@ -49,8 +47,6 @@ lease: {{ $fullname }}
 account: {{ $account.name | default (ternary $fullname "default" (eq (include "gpu-scheduler.on" (list $account.create true)) "true")) }}
 makesAccount: {{ include "gpu-scheduler.on" (list $account.create true) | default "false" }}
 makesRoles: {{ include "gpu-scheduler.on" (list ($values.rbac | default dict).create true) | default "false" }}
-image: {{ ternary $reference (printf "%s@%s" ($image.repository | default "gpu-scheduler") ($image.digest | default "")) (empty $image.digest) | quote }}
-pullPolicy: {{ $image.pullPolicy | default "IfNotPresent" }}
 replicas: {{ $replicas }}
 scales: {{ not (empty $autoscaling.enabled) }}
 disruptionBudget: {{ and (gt $least 1) (eq (include "gpu-scheduler.on" (list $pdb.enabled true)) "true") }}
