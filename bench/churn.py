@@ -26,6 +26,7 @@ import structlog
 from bench.cluster_fixture import mixed, node
 from bench.observer import dumps
 from scheduler.bind.binder import Binder, binding_annotations
+from scheduler.bind.claim_writer import ClaimWriter
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_preemptor import PodPreemptor
@@ -44,6 +45,7 @@ from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.scheduler_state import empty_state
 from scheduler.watch.client import Client
+from scheduler.watch.decode.dra.claims import read_claim
 from scheduler.watch.inbox import Inbox
 from scheduler.watch.terminated_pods import TerminatedPodLookup
 
@@ -131,6 +133,7 @@ class World:
             PodRecreator(client, self.inbox, gate),
             PodPreemptor(client, "gpu-scheduler", self.inbox, gate, lambda: NOON),
             VolumeBinder(client, self.inbox, gate),
+            ClaimWriter(client, self.inbox, gate, read_claim),
         )
         self.loop = Loop(
             pipeline,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ def rates(plane: ControlPlane, directory: Path, pods: int, rounds: int) -> dict[
     def ours(seen: Observer) -> None:
         process = scheduler.start()
         try:
-            _explained(seen, pods, process.is_alive)
+            seen.wait_explained(pods, BOUND_S, process.is_alive)
         except (RuntimeError, TimeoutError) as error:
             raise RuntimeError(f"{error}\n{tail(scheduler.log, 40)}") from error
         finally:
@@ -47,7 +46,7 @@ def rates(plane: ControlPlane, directory: Path, pods: int, rounds: int) -> dict[
         file = directory / f"patches-{next(_files)}.jsonl"
         patches = _patches(plane, seen.namespace, sample[0])
         generator = send(plane, file, patches, in_flight=WORKERS)
-        _explained(seen, pods, lambda: generator.poll() in (None, 0))
+        seen.wait_explained(pods, BOUND_S, lambda: generator.poll() in (None, 0))
         finished(generator)
 
     found: dict[str, list[float]] = {OURS: [], BARE: []}
@@ -71,16 +70,6 @@ def _rate(plane: ControlPlane, pods: int, one_round: Round) -> float:
             one_round(seen)
             moments = seen.explained.values()
             return (pods - 1) / (max(moments) - min(moments))
-
-
-def _explained(seen: Observer, pods: int, is_alive: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + BOUND_S
-    while len(seen.explained) < pods:
-        if not is_alive():
-            raise RuntimeError(f"ended after {len(seen.explained)} of {pods} conditions")
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{len(seen.explained)} of {pods} conditions in {BOUND_S:g} s")
-        time.sleep(0.05)
 
 
 def _condition(plane: ControlPlane, namespace: str) -> dict[str, Any]:

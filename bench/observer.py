@@ -7,7 +7,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -84,13 +84,11 @@ class Observer:
 
     def wait(self, count: int, timeout_s: float, is_alive: Callable[[], bool]) -> None:
         """Wait until this many pods are bound; the error has the number of bound pods."""
-        deadline = time.monotonic() + timeout_s
-        while len(self.bound) < count:
-            if not is_alive():
-                raise RuntimeError(f"the scheduler ended after {len(self.bound)} of {count} pods")
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(self.bound)} of {count} pods bound in {timeout_s:g} s")
-            time.sleep(0.05)
+        _wait_for(self.bound, count, "pods bound", timeout_s, is_alive)
+
+    def wait_explained(self, count: int, timeout_s: float, is_alive: Callable[[], bool]) -> None:
+        """The same for pods with a condition that has a message."""
+        _wait_for(self.explained, count, "conditions written", timeout_s, is_alive)
 
     def _follow(self) -> None:
         """Watch repeatedly: the API server drops a watcher that cannot keep up."""
@@ -126,6 +124,18 @@ class Observer:
         if event.type != "DELETED" and pod.spec.node_name and name not in self.bound:
             self.bound[name] = now
             self.nodes[name] = pod.spec.node_name
+
+
+def _wait_for(
+    seen: Sized, count: int, what: str, timeout_s: float, is_alive: Callable[[], bool]
+) -> None:
+    deadline = time.monotonic() + timeout_s
+    while len(seen) < count:
+        if not is_alive():
+            raise RuntimeError(f"the process ended after {len(seen)} of {count} {what}")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(seen)} of {count} {what} in {timeout_s:g} s")
+        time.sleep(0.05)
 
 
 def _connect(identity: Identity) -> http.client.HTTPSConnection:

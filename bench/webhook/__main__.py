@@ -31,12 +31,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from bench import ipc_baseline, webhook_baseline
 from bench.control_plane import without_kubelets
-from bench.handler import Handler
 from bench.load import name_of, node, pod
 from bench.observer import Observer, dumps, percentile
 from bench.rounds import Namespace, finished, load
+from bench.webhook import baseline, ipc_baseline
+from bench.webhook.handler import Handler
 from tools.controlplane import Client, ControlPlane
 from tools.product import Product
 
@@ -89,7 +89,7 @@ def idle(
 
 def added(plane: ControlPlane, through: str, past: str, pairs: int) -> dict[str, float]:
     """Creations in turn: through the webhook, in a namespace that opted out, through the floor."""
-    with webhook_baseline.registered(plane), opted_out(plane, webhook_baseline.LABEL) as lowest:
+    with baseline.registered(plane), opted_out(plane, baseline.LABEL) as lowest:
         ways = {"with": through, "without": past, "floor": lowest}
         times: dict[str, list[float]] = {}
         with plane.client.kept() as client:
@@ -165,7 +165,7 @@ def one_round(plane: ControlPlane, product: Product, options: argparse.Namespace
             figures[f"handler_{kind}"] = seen | {"per_pod": seen["reviews"] / options.pods}
         with opted_out(plane) as past:
             figures[f"{name}_without"] = rate(plane, past, options.pods, kind)
-    with webhook_baseline.registered(plane), opted_out(plane, webhook_baseline.LABEL) as lowest:
+    with baseline.registered(plane), opted_out(plane, baseline.LABEL) as lowest:
         figures["creations_per_s_floor"] = rate(plane, lowest, options.pods, "gated")
     figures["echo"] = ipc_baseline.measure(ECHOES, PAUSE_S / 4)
     if not options.quick:

@@ -174,7 +174,7 @@ def grown(samples: list[float], minutes: float) -> float:
 
 def main() -> None:
     """Run the benchmark, and print the result."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(prog="python -m bench.fakegpu")
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--edits", type=int, default=100)
     parser.add_argument("--minutes", type=float, default=12.0)

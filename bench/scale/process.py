@@ -1,6 +1,6 @@
 """One scheduler process on a large cluster, measured from inside.
 
-    python -m bench.scale_process KUBECONFIG DECISIONS
+    python -m bench.scale.process KUBECONFIG DECISIONS
 
 The process is the product's: its client, decoder, caches and loop. After its first decisions it
 decides DECISIONS more pods on the same state, timed. The last line is JSON.

@@ -6,6 +6,8 @@
     fgd         the smallest growth of free slices that a uniform mix cannot use (Weng et al.,
                 ATC '23, for slices of one GPU)
     random      any GPU with room, any start there
+    repack      no policy but a bound: a request is placed if all placed ones and itself would
+                fit after any number of migrations
 
 The geometry is repeated here, independently of the product's tables.
 """
@@ -17,7 +19,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable
 from typing import Final
 
-from bench.mig_stream import GPUS, PROFILES, SLICES, Request
+from bench.mig.stream import GPUS, PROFILES, SLICES, Request
 
 STARTS: Final = {
     "7g.80gb": (0,),
@@ -143,6 +145,44 @@ class Scored(Pool):
         del old[bisect_left(old, gpu)]
         insort(self._of.setdefault(taken, []), gpu)
         super().change(gpu, taken)
+
+
+class Repack:
+    """Only the numbers of instances count, as if all of them were placed again for each request.
+
+    The best packing has a closed form. A 7g takes a GPU, a 4g the left half of one, a 3g a right
+    half or else a left one. A left half is two pairs of slices, a right one a pair, and slices 6
+    and 7, which are a 1g.20gb or a 1g. A pair is a 2g, a 1g.20gb or two 1g.
+    """
+
+    def __init__(self) -> None:
+        self.moves = 0
+        self._count = dict.fromkeys(PROFILES, 0)
+        self._held: dict[int, str] = {}
+
+    def place(self, request: Request) -> bool:
+        """Place it now or never."""
+        self._count[request.profile] += 1
+        if not self._is_possible():
+            self._count[request.profile] -= 1
+            return False
+        self._held[request.number] = request.profile
+        return True
+
+    def end(self, number: int) -> None:
+        """Remove an instance."""
+        self._count[self._held.pop(number)] -= 1
+
+    def _is_possible(self) -> bool:
+        count = self._count
+        right = GPUS - count["7g.80gb"]
+        left = right - count["4g.40gb"]
+        rights = min(count["3g.40gb"], right)
+        right -= rights
+        left -= count["3g.40gb"] - rights
+        last = min(count["1g.20gb"], right)  # at slice 6, where no 2g begins
+        pairs = 2 * left + right - count["2g.20gb"] - (count["1g.20gb"] - last)
+        return left >= 0 and pairs >= 0 and 2 * pairs + right - last >= count["1g.10gb"]
 
 
 def _ranking(profile: str, mark: Callable[[int, str, int], Mark]) -> list[list[tuple[int, int]]]:

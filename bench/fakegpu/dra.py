@@ -1,6 +1,6 @@
 """Fake GPUs by DRA on a thousand KWOK nodes: the time until all are published, and its cost.
 
-    python -m bench.fakedra [--nodes 1000] [--parts]
+    python -m bench.fakegpu.dra [--nodes 1000] [--parts]
 
 On the real API server: from the creation of the nodes, with eight A100 each, until all of their
 ResourceSlices exist; with ``--parts`` each GPU is offered in parts too. The last line is JSON.
@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.fakegpu import Bench, pools, processor_s
+from bench.fakegpu.__main__ import Bench, pools, processor_s
 from bench.observer import dumps
 from bench.rounds import usage
 from tools.controlplane import ControlPlane
@@ -46,7 +46,7 @@ def published(bench: Bench, wanted: int, timeout_s: float = 600.0) -> float:
 
 def main() -> None:
     """Run the benchmark, and print the result."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(prog="python -m bench.fakegpu.dra")
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--parts", action="store_true")
     options = parser.parse_args()

@@ -19,6 +19,15 @@ Json = dict[str, Any]
 PART = 500
 CREATED = "2026-11-27T12:00:00Z"
 _NUMBER, _NODE = "@NUMBER@", "@NODE@"
+_IMAGE = "registry.example.com/team-07/train:2026.11.3"
+_CONTAINER_STATUS: Json = {
+    "name": "main",
+    "ready": True,
+    "restartCount": 0,
+    "image": _IMAGE,
+    "imageID": f"registry.example.com/team-07/train@sha256:{'0' * 64}",
+    "state": {"running": {"startedAt": CREATED}},
+}
 
 
 def managed(fields: int) -> list[Json]:
@@ -41,6 +50,17 @@ def _condition(kind: str) -> Json:
     return {"type": kind, "status": "True", "lastTransitionTime": CREATED, "lastProbeTime": None}
 
 
+def _owner(app: str) -> Json:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": f"{app}-5d9c7b8f4",
+        "uid": "77777777-0000-4000-8000-000000000017",
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
 def pod(*, with_gpu: bool) -> Json:
     """A running pod with placeholders for its number and its node."""
     amounts = {"cpu": "2", "memory": "8Gi"} | ({"nvidia.com/gpu": "1"} if with_gpu else {})
@@ -56,18 +76,9 @@ def pod(*, with_gpu: bool) -> Json:
             "uid": f"8f0b2d1e-0000-4000-8000-{_NUMBER}",
             "resourceVersion": f"1{_NUMBER}",
             "creationTimestamp": CREATED,
-            "labels": {"app": "app-17", "pod-template-hash": "5d9c7b8f4", "tier": "train"},
+            "labels": {"app": app, "pod-template-hash": "5d9c7b8f4", "tier": "train"},
             "annotations": ours if with_gpu else {},
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "ReplicaSet",
-                    "name": "app-17-5d9c7b8f4",
-                    "uid": "77777777-0000-4000-8000-000000000017",
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            "ownerReferences": [_owner(app)],
             "managedFields": managed(12),
         },
         "spec": {
@@ -84,7 +95,7 @@ def pod(*, with_gpu: bool) -> Json:
             "containers": [
                 {
                     "name": "main",
-                    "image": "registry.example.com/team-07/train:2026.11.3",
+                    "image": _IMAGE,
                     "command": ["python", "-m", "train", "--config", "/etc/train/config.yaml"],
                     "env": [{"name": f"SETTING_{n}", "value": f"value-{n}"} for n in range(8)],
                     "resources": {"requests": amounts, "limits": amounts},
@@ -100,16 +111,7 @@ def pod(*, with_gpu: bool) -> Json:
                 _condition(kind)
                 for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
             ],
-            "containerStatuses": [
-                {
-                    "name": "main",
-                    "ready": True,
-                    "restartCount": 0,
-                    "image": "registry.example.com/team-07/train:2026.11.3",
-                    "imageID": f"registry.example.com/team-07/train@sha256:{'0' * 64}",
-                    "state": {"running": {"startedAt": CREATED}},
-                }
-            ],
+            "containerStatuses": [_CONTAINER_STATUS],
         },
     }
 

@@ -20,12 +20,12 @@ import re
 import sys
 from typing import Any
 
-from bench import big_cluster
 from bench.cluster_fixture import ordinary, pod_body
 from bench.control_plane import without_kubelets
-from bench.list_server import ListServer
 from bench.observer import dumps
-from bench.scale_live import Size, start_figures
+from bench.scale import big_cluster
+from bench.scale.list_server import ListServer
+from bench.scale.live import Size, start_figures
 from bench.schedulers import apply_manifests
 
 PENDING = 200
@@ -85,7 +85,7 @@ async def synthetic(size: Size, decisions: int) -> dict[str, float]:
         }
     )
     async with server.serving() as kubeconfig:
-        words = ["-m", "bench.scale_process", str(kubeconfig), str(decisions)]
+        words = ["-m", "bench.scale.process", str(kubeconfig), str(decisions)]
         process = await asyncio.create_subprocess_exec(
             sys.executable, *words, stdout=asyncio.subprocess.PIPE
         )

@@ -1,6 +1,6 @@
 """The baseline of this machine: one request and response between two processes.
 
-python -m bench.ipc_baseline SOCKET     (the server)
+python -m bench.webhook.ipc_baseline SOCKET     (the server)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def measure(count: int, pause_s: float) -> dict[str, float]:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(path)
         listener.listen()
-        other = subprocess.Popen([sys.executable, "-m", "bench.ipc_baseline", path])
+        other = subprocess.Popen([sys.executable, "-m", "bench.webhook.ipc_baseline", path])
         connection, _ = listener.accept()
         times = []
         with listener, connection:

@@ -1,0 +1,1 @@
+"""The fake GPU operator with a thousand KWOK nodes."""

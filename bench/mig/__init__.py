@@ -1,0 +1,1 @@
+"""Policies for MIG requests, and the streams that compare them."""

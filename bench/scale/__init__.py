@@ -1,0 +1,1 @@
+"""One scheduler process, and both schedulers, in large clusters."""

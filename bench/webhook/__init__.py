@@ -1,0 +1,1 @@
+"""The cost of the webhook, and the least cost of any webhook."""
