@@ -16,6 +16,10 @@ ARGS ?=
 # Extra words for pytest: make test-unit PYTEST_ARGS="tests/unit/model -k quantity"
 PYTEST_ARGS ?=
 VERSION ?=
+# Where a release is published: make publish REGISTRY=HOST/PATH
+REGISTRY ?=
+# The folder with NVIDIA's programs: make e2e-nvidia NVIDIA=../nvidia
+NVIDIA ?=
 # With DRY_RUN=1 commands that build or use the network are printed and not run.
 DRY_RUN ?=
 DRY := $(if $(DRY_RUN),@echo +)
@@ -61,6 +65,7 @@ lint-rest: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/deptry scheduler webhook fakegpu gpucheck gpuctl
 	$(BIN)/pytest -q -p no:cacheprovider tests/unit/docs/test_language.py tests/unit/docs/test_suppressions.py
+	@$(BIN)/python -m tools.sizes
 
 .PHONY: format
 format: $(STAMP) ## let ruff format and sort imports
@@ -79,7 +84,7 @@ test-unit: $(STAMP) ## unit, property and HTTP tests, and 300 recorded sequences
 	$(BIN)/pytest -n 2 --durations=15 tests/unit tests/property tests/http tests/differential $(PYTEST_ARGS)
 
 .PHONY: test-fast
-test-fast: controlplane ## unit tests and the ten most telling tests on the real API server (under 5 min)
+test-fast: controlplane ## unit tests and the smoke tests on the real API server (under 5 min)
 	$(BIN)/pytest -n 2 --durations=5 tests/unit $(PYTEST_ARGS)
 	$(BIN)/pytest -n 2 --dist loadfile --durations=5 -m smoke tests/controlplane
 
@@ -93,7 +98,11 @@ test-controlplane: controlplane ## tests on real Kubernetes API servers: files r
 
 .PHONY: e2e
 e2e: controlplane ## delivery and fake GPUs on a real kubelet (root; the first time it builds for 13 min)
-	$(BIN)/pytest -m e2e --durations=15 tests/e2e $(PYTEST_ARGS)
+	$(BIN)/pytest -m "e2e and not nvidia" --durations=15 tests/e2e $(PYTEST_ARGS)
+
+.PHONY: e2e-nvidia
+e2e-nvidia: controlplane ## NVIDIA's device plugin and DRA driver, without a GPU, on a real kubelet (root; 3 min): NVIDIA=FOLDER with their programs; result into docs/conformance.md
+	NVIDIA="$(NVIDIA)" $(BIN)/pytest -m nvidia --durations=5 tests/e2e/nvidia $(PYTEST_ARGS)
 
 .PHONY: nightly
 nightly: controlplane ## a search for new examples, a hundred kills and live sequences, minutes without events (long)
@@ -120,6 +129,14 @@ mutants: $(STAMP) ## take out each guard of tools/mutants/guards.yaml: a test mu
 demo: $(STAMP) ## the demo on a real API server; make demo ARGS=--keep leaves it running
 	$(BIN)/gpuctl demo $(ARGS)
 
+.PHONY: picture
+picture: controlplane ## write the picture of gpuctl why in README.md, from a running product
+	$(BIN)/python -m tools.why_picture
+
+.PHONY: lab
+lab: $(STAMP) ## every part of the GPU scheduling lab on a real API server, and its report (1 min); ARGS="--report FILE"
+	$(BIN)/python -m tools.lab $(ARGS)
+
 .PHONY: contracts
 contracts: $(STAMP) ## write docs/contracts.md from the tests' contract markers
 	$(BIN)/python -m tools.contracts
@@ -131,6 +148,19 @@ charts: $(STAMP) ## write the charts' copies, schemas and tables, and webhook/de
 .PHONY: package
 package: $(STAMP) ## the charts as helm packages in dist/
 	$(BIN)/python -m tools.release package
+
+.PHONY: wheel
+wheel: $(STAMP) ## gpuctl and the product as a wheel in dist/
+	$(BIN)/python -m tools.release wheel
+
+.PHONY: release-check
+release-check: controlplane ## rehearse a release: charts through an OCI registry on the loopback interface, and the wheel
+	$(BIN)/python -m tools.release check
+
+.PHONY: publish
+publish: $(STAMP) ## images and charts to REGISTRY=HOST/PATH (docker login first); DRY_RUN=1 prints what it would do
+	@PINNED=1 PUSH=1 REGISTRY="$(REGISTRY)" scripts/build-images.sh
+	$(DRY) $(BIN)/python -m tools.release push "$(REGISTRY)"
 
 .PHONY: images
 images: ## both images with docker; TAG=..., DRY_RUN=1 prints what it would do
@@ -147,7 +177,7 @@ scan: ## known holes in the locked packages; asks an advisory service (rules for
 	$(DRY) .scan-venv/bin/pip install --quiet --disable-pip-version-check pip-audit
 	$(DRY) .scan-venv/bin/pip-audit --disable-pip --require-hashes -r requirements/runtime.txt
 
-# What comes after the notes is a person's: the tag, and pushing what was built.
+# The tag and the push of what was built are manual steps after the notes.
 .PHONY: release
 release: $(STAMP) ## changelog, versions, chart packages, images; VERSION=1.2.3, DRY_RUN=1 only says so
 	$(BIN)/python -m tools.release notes $(VERSION) $(if $(DRY_RUN),--dry-run)
@@ -163,8 +193,8 @@ lock: ## renew requirements/*.txt with the newest versions that pyproject.toml a
 	PATH="$$PWD/.lock-venv/bin:$$PATH" requirements/compile --upgrade
 	rm -rf .lock-venv
 
-# Local clusters: the recipes are in cluster/Makefile. There `clean` removes the cluster, as people of
-# the seed know it; here it is about this folder.
+# Local clusters: the recipes are in cluster/Makefile. There `clean` removes the cluster, as in
+# the seed; here it cleans this folder.
 LOCAL := setup deploy-webhook verify logs-webhook logs-operator clean-workloads all
 .PHONY: $(LOCAL) clean-cluster
 setup: ## a local KinD cluster with simulated MIG; DRY_RUN=1 prints what it would do

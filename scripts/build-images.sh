@@ -3,7 +3,10 @@
 #
 #   scripts/build-images.sh [CLUSTER]
 #
-# Environment: TAG (latest), CONTAINER_TOOL (docker), DRY_RUN, and of the base images:
+# Environment: TAG (the version), CONTAINER_TOOL (docker), DRY_RUN,
+#   REGISTRY                 in front of the image names; empty: none
+#   PUSH=1                   push the images to it
+# and of the base images:
 #   PYTHON_IMAGE, GO_IMAGE   instead of those that the Dockerfile names
 #   PINNED=1                 only by digest, as a release is built: one that carries none is fetched, and
 #                            the digest that the engine then knows of it is used and printed
@@ -12,7 +15,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cluster/steps.sh"
 
 CLUSTER=${1:-}
-TAG=${TAG:-latest}
+TAG=${TAG:-$VERSION}
+REGISTRY=${REGISTRY:-}
 CONTAINER_TOOL=${CONTAINER_TOOL:-docker}
 
 # The base image of an argument of the Dockerfile, by its digest where that is wanted.
@@ -36,9 +40,12 @@ if [ -n "$CLUSTER" ]; then need "$CONTAINER_TOOL" kind; else need "$CONTAINER_TO
 python=$(base PYTHON "${PYTHON_IMAGE:-}")
 go=$(base GO "${GO_IMAGE:-}")
 [ -z "${PINNED:-}" ] || say "base images $python, $go"
-for image in gpu-scheduler gpu-scheduler-check; do
-  say "image $image:$TAG"
-  run "$CONTAINER_TOOL" build --tag "$image:$TAG" --target "$image" \
+[ -z "${PUSH:-}" ] || [ -n "$REGISTRY" ] || fail "PUSH=1 needs the registry: REGISTRY=HOST/PATH"
+for target in gpu-scheduler gpu-scheduler-check; do
+  image=${REGISTRY:+$REGISTRY/}$target:$TAG
+  say "image $image"
+  run "$CONTAINER_TOOL" build --tag "$image" --target "$target" \
     --build-arg "PYTHON=$python" --build-arg "GO=$go" "$ROOT"
-  [ -z "$CLUSTER" ] || run kind load docker-image "$image:$TAG" --name "$CLUSTER"
+  [ -z "$CLUSTER" ] || run kind load docker-image "$image" --name "$CLUSTER"
+  [ -z "${PUSH:-}" ] || run "$CONTAINER_TOOL" push "$image"
 done

@@ -18,7 +18,8 @@ run kubectl --namespace gpu-scheduler-system rollout status deployment/gpu-sched
 
 say "check service"
 run helm upgrade --install gpu-test "$ROOT/charts/gpu-scheduler-check" \
-  --namespace gpu-scheduler-tests --create-namespace --set image.pullPolicy=Never
+  --namespace gpu-scheduler-tests --create-namespace --set image.pullPolicy=Never \
+  --values "$ROOT/charts/gpu-scheduler-check/ci/map-values.yaml"
 run kubectl --namespace gpu-scheduler-tests rollout status \
   statefulset/gpu-test-gpu-scheduler-check --timeout=300s
 run kubectl --namespace gpu-scheduler-tests get pods --output wide

@@ -12,8 +12,8 @@ say "cluster $CLUSTER"
 recreate_cluster "$CLUSTER" "$ROOT/config/kind-gpu-cluster.yaml"
 
 say "fake GPU operator"
-run docker build --tag gpu-scheduler:latest --target gpu-scheduler "$ROOT"
-run kind load docker-image gpu-scheduler:latest --name "$CLUSTER"
+run docker build --tag "gpu-scheduler:$VERSION" --target gpu-scheduler "$ROOT"
+run kind load docker-image "gpu-scheduler:$VERSION" --name "$CLUSTER"
 run helm upgrade --install gpu-operator "$ROOT/charts/fake-gpu-operator" \
   --namespace gpu-operator --create-namespace --values "$ROOT/config/fake-gpu-values.yaml" --wait
 

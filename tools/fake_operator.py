@@ -23,12 +23,21 @@ ACCOUNT: Final = f"{NAMESPACE}/fake-gpu-operator"
 
 
 class FakeOperator:
-    """One controller with its own directory; ``config`` is merged into the tests' defaults."""
+    """One controller with its own directory; ``config`` is merged into the defaults here.
+
+    A ``detached`` one keeps running after this process.
+    """
 
     def __init__(
-        self, plane: ControlPlane, directory: Path, *, config: Mapping[str, Any] | None = None
+        self,
+        plane: ControlPlane,
+        directory: Path,
+        *,
+        config: Mapping[str, Any] | None = None,
+        detached: bool = False,
     ) -> None:
         self._plane = plane
+        self._leashed = not detached
         self._directory = directory
         (self.port,) = free_ports(1)
         self._config = merged(
@@ -73,8 +82,13 @@ class FakeOperator:
         kubeconfig = self._plane.kubeconfig_for(ACCOUNT)
         words = ["fakegpu", "controller", "--config", str(path), "--kubeconfig", str(kubeconfig)]
         put_aside(self._log)
+        command = [sys.executable, "-m", *words]
         self._program = start(
-            "fakegpu", [sys.executable, "-m", *words], log=self._log, home=self._directory
+            "fakegpu",
+            command,
+            log=self._log,
+            home=self._directory,
+            dies_with_parent=self._leashed,
         )
         try:
             wait_until(self._is_ready, what="fakegpu to fill its caches", timeout_s=START_S)

@@ -31,7 +31,7 @@ SOURCES: Final = {
     "H100-96": ("H100 96 GB, GH200 480 GB, H20", GUIDE, ANALOGY),
     "GH200-144": ("GH200 144 GB", GUIDE, ANALOGY),
     "H200-141": ("H200, H200 NVL, H20 141 GB", LISTED, LISTED),
-    "H200-70": ("none: the card of seed 000's simulation", "seed", ANALOGY),
+    "H200-70": ("none: the card of the local MIG cluster", "simulated", ANALOGY),
     "B200-180": ("B200", LISTED, LISTED),
     "GB200-186": ("GB200", "guide; the early names in reports", "another product's tests"),
     "B300-269": ("B300", GUIDE, ANALOGY),

@@ -13,6 +13,8 @@ from tools.charts.values import read
 ROOT: Final = Path(__file__).parents[2]
 CHARTS: Final = ROOT / "charts"
 SCHEDULER: Final = CHARTS / "gpu-scheduler"
+#: The template of image names, which each chart has.
+IMAGE: Final = CHARTS / "_image.tpl"
 DASHBOARDS: Final = {
     "gpu-scheduler/files/dashboards/gpu-scheduler.json": dashboard.SCHEDULER,
     "fake-gpu-operator/files/dashboards/gpu-dashboard.json": dashboard.GPUS,
@@ -64,6 +66,7 @@ def everything() -> dict[Path, str]:
     for chart in charts():
         for source in sources(chart.name):
             result[chart / "files/cluster" / source.name] = source.read_text(encoding="utf-8")
+        result[chart / "templates/_image.tpl"] = IMAGE.read_text(encoding="utf-8")
         values = read(chart / "values.yaml")
         name = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))["name"]
         result[chart / "values.schema.json"] = schema.render(f"Values of {name}", values)

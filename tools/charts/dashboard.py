@@ -73,7 +73,10 @@ PANELS: Final[tuple[Panel, ...]] = (
     ),
     (
         "Devices assigned beyond allocatable (expected: 0)",
-        (("max(gpu_scheduler_over_committed_devices)", "devices"),),
+        (
+            ("max(gpu_scheduler_over_committed_devices)", "devices"),
+            ("max(gpu_scheduler_colliding_claims)", "claims with devices of another claim"),
+        ),
         "short",
     ),
     ("Leader", (("gpu_scheduler_leader_election_master_status", "{{pod}}"),), "short"),

@@ -1,4 +1,4 @@
-"""webhook/deploy/: the seed-000 preset of the chart as numbered plain manifests.
+"""webhook/deploy/: the preset gpu-webhook of the chart as numbered plain manifests.
 
     00-namespace 01-rbac 02-service 03-deployment 04-webhook-config
 
@@ -21,7 +21,7 @@ FOLDER: Final = ROOT / "webhook" / "deploy"
 NAMESPACE: Final = "gpu-webhook"
 PLACEHOLDER: Final = "CA_BUNDLE_PLACEHOLDER"
 HEAD: Final = (
-    "# Written by `make charts` from charts/gpu-scheduler, preset ci/seed-000-values.yaml.\n"
+    "# Written by `make charts` from charts/gpu-scheduler, preset ci/gpu-webhook-values.yaml.\n"
 )
 FILES: Final = {
     "00-namespace.yaml": ("Namespace", "CustomResourceDefinition"),
@@ -51,7 +51,7 @@ def everything() -> dict[Path, str]:
     """Path and text of each manifest."""
     words: list[str | Path] = [
         "--values",
-        SCHEDULER / "ci/seed-000-values.yaml",
+        SCHEDULER / "ci/gpu-webhook-values.yaml",
         "--set",
         ",".join(VALUES),
     ]

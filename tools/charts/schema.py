@@ -43,13 +43,21 @@ OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
     },
 }
-_NAMES: Final = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
+_NAMES: Final = {
+    bool: "boolean",
+    int: "integer",
+    str: "string",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
 
 
 def render(title: str, values: list[Value]) -> str:
     """The file's text."""
     root = _section()
-    root["properties"]["global"] = {"type": ["object", "null"]}
+    # A parent chart's own keys are allowed there too.
+    root["properties"]["global"] = {"type": ["object", "null"], "properties": {}}
     for value in values:
         section = root
         for key in value.path[:-1]:

@@ -153,7 +153,7 @@ class Client:
                 seen[0] = None
             return is_as_wanted(seen[0])
 
-        wait_until(check, what=what, timeout_s=timeout_s, last=lambda: seen[0])
+        wait_until(check, what=what, timeout_s=timeout_s, last=lambda: _status_first(seen[0]))
         return seen[0]
 
 
@@ -173,6 +173,12 @@ def wait_until(
             raise ControlPlaneError(f"waited {timeout_s:g} s for {what}{seen}")
         time.sleep(pause_s)
         pause_s = min(pause_s * POLL_GROWTH, POLL_LAST_S)
+
+
+def _status_first(item: Any) -> Any:
+    """An object with its status at the begin, where a long text is not cut."""
+    is_object = isinstance(item, dict) and "status" in item
+    return {"status": item["status"], **item} if is_object else item
 
 
 def _decode(text: str) -> Any:

@@ -31,6 +31,11 @@ REPORTED_ERRORS: Final = (DemoError, ProductError, ControlPlaneError)
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--keep", is_flag=True, help="leave everything running")
+@click.option(
+    "--with-fake-gpus",
+    is_flag=True,
+    help="with --keep: also the fake GPU operator, and the nodes of examples/",
+)
 @click.option("--end", is_flag=True, help="stop a demo that --keep left running")
 @click.option(
     "--scenario",
@@ -46,7 +51,12 @@ REPORTED_ERRORS: Final = (DemoError, ProductError, ControlPlaneError)
 )
 @click.option("--sabotage", type=click.Choice(SABOTAGES), hidden=True)
 def demo(
-    keep: bool, end: bool, scenario: str, directory: Path | None, sabotage: str | None
+    keep: bool,
+    with_fake_gpus: bool,
+    end: bool,
+    scenario: str,
+    directory: Path | None,
+    sabotage: str | None,
 ) -> None:
     """Show maps and MIG fallback at work on a real Kubernetes API server.
 
@@ -60,7 +70,9 @@ def demo(
             if end:
                 _say(state_file.end(directory or state_file.directory()))
                 return
-            _run(names, directory, keep=keep, sabotage=sabotage)
+            if with_fake_gpus and not keep:
+                raise DemoError("--with-fake-gpus: add --keep, or the GPUs are gone at once")
+            _run(names, directory, keep=keep, sabotage=sabotage, fake_gpus=with_fake_gpus)
     except REPORTED_ERRORS as error:
         _say(f"gpuctl demo: {error}", err=True)
         sys.exit(1)
@@ -70,14 +82,19 @@ def demo(
 
 
 def _run(
-    names: tuple[str, ...], directory: Path | None, *, keep: bool, sabotage: str | None
+    names: tuple[str, ...],
+    directory: Path | None,
+    *,
+    keep: bool,
+    sabotage: str | None,
+    fake_gpus: bool,
 ) -> None:
     with Display() as display:
         folder = _folder(directory, keep=keep)
         runner = Scenario(names, display)
         runner.print_simulation()
         try:
-            wrong = _play(runner, folder, keep=keep, sabotage=sabotage)
+            wrong = _play(runner, folder, keep=keep, sabotage=sabotage, fake_gpus=fake_gpus)
         except REPORTED_ERRORS as error:
             raise DemoError(f"{error}\nthe logs are in {folder}") from None
         except KeyboardInterrupt:
@@ -98,12 +115,16 @@ def _tidy(folder: Path, chosen: Path | None, *, keep: bool) -> None:
         shutil.rmtree(folder)
 
 
-def _play(runner: Scenario, folder: Path, *, keep: bool, sabotage: str | None) -> list[str]:
+def _play(
+    runner: Scenario, folder: Path, *, keep: bool, sabotage: str | None, fake_gpus: bool
+) -> list[str]:
     """Run the scenario; at the end stop all programs unless ``keep``."""
     with Environment(folder, detached=keep) as environment:
         runner.set_up(environment, sabotage)
         wrong = runner.play(environment)
         runner.finish(environment)
+        if fake_gpus:
+            environment.start_fake_gpus()
         if keep:
             state_file.write_down(folder, environment.pids())
             _say(state_file.advice(environment))

@@ -8,7 +8,6 @@ from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from gpuctl.output import table
@@ -83,7 +82,7 @@ def picture(lines: Iterable[Line], seen: Observer) -> RenderableType:
     return Group(pods(lines), *table.waiting(waiting), "", table.nodes(seen.usage))
 
 
-def pods(lines: Iterable[Line]) -> Table:
+def pods(lines: Iterable[Line]) -> RenderableType:
     """A row per group of equal pods."""
     rows = table.headed("PODS", "NODE", "TIER", "DEVICES", table.CUDA_HEADER)
     for line in lines:

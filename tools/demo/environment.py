@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+import yaml
+
 from gpuctl.simulate.apiserver_defaults import node_with_status
 from gpuctl.simulate.manifests import Document, Raw, object_of
 from tools.controlplane import ControlPlane, wait_until
@@ -26,8 +28,11 @@ from tools.controlplane.commands import (
 from tools.controlplane.fake_nodes import is_ready
 from tools.controlplane.process import tail
 from tools.demo.observer import Observer, look
-from tools.product import Product
+from tools.fake_operator import FakeOperator
+from tools.product import ROOT, Product
 
+EXAMPLES: Final = ROOT / "examples"
+EXAMPLES_NAMESPACE: Final = "gpu-examples"
 NAMESPACE: Final = "default"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 NODES: Final = "/api/v1/nodes"
@@ -51,6 +56,7 @@ class Environment:
         self._detached = detached
         self._plane: ControlPlane | None = None
         self._product: Product | None = None
+        self._fake_gpus: FakeOperator | None = None
 
     @property
     def plane(self) -> ControlPlane:
@@ -91,6 +97,22 @@ class Environment:
         self._product = Product(self.plane, directory, config=config, detached=self._detached)
         self._product.start(webhook=sabotage != "webhook")
 
+    def start_fake_gpus(self) -> None:
+        """Start the fake GPU operator, and create the nodes and the namespace of the examples."""
+        values = (EXAMPLES / "cluster/fake-gpu-values.yaml").read_text(encoding="utf-8")
+        directory = self.directory / "fakegpu"
+        self._fake_gpus = FakeOperator(self.plane, directory, detached=self._detached)
+        self._fake_gpus.install()
+        self._fake_gpus.configure(yaml.safe_load(values)["topology"])
+        self._fake_gpus.start()
+        self.plane.kubectl("apply", "-f", str(EXAMPLES / "cluster/nodes.yaml"))
+        self.plane.kubectl("create", "namespace", EXAMPLES_NAMESPACE)
+        wait_until(self._has_gpus, what="the nodes of the examples to have GPUs", timeout_s=60.0)
+
+    def _has_gpus(self) -> bool:
+        nodes = self.plane.client.get(NODES)["items"]
+        return any("nvidia.com/gpu" in node["status"]["allocatable"] for node in nodes)
+
     def _nodes_ready(self) -> bool:
         return all(is_ready(node) for node in self.plane.client.get(NODES)["items"])
 
@@ -126,8 +148,9 @@ class Environment:
     # --- ending ------------------------------------------------------------------------------
 
     def pids(self) -> dict[str, int]:
-        """The process ids of scheduler and webhook."""
-        return self._product.pids if self._product else {}
+        """The process ids of scheduler and webhook, and of the fake GPU operator if it runs."""
+        product = self._product.pids if self._product else {}
+        return product | ({"fakegpu": self._fake_gpus.pid} if self._fake_gpus else {})
 
     def close(self) -> None:
         """Stop all programs in reverse order."""
@@ -136,6 +159,8 @@ class Environment:
                 stack.callback(self._plane.close)
             if self._product is not None:
                 stack.callback(self._product.close)
+            if self._fake_gpus is not None:
+                stack.callback(self._fake_gpus.stop)
 
 
 def _fake(document: Document) -> Raw:

@@ -17,7 +17,7 @@ from typing import Final
 
 from tools.controlplane import ControlPlane
 from tools.controlplane.process import Running
-from tools.demo.environment import DemoError, Environment
+from tools.demo.environment import EXAMPLES, EXAMPLES_NAMESPACE, DemoError, Environment
 
 PIDS: Final = "product.json"
 
@@ -43,11 +43,18 @@ def advice(environment: Environment) -> str:
             f"  export KUBECONFIG={shlex.quote(str(environment.plane.kubeconfig))}",
             f"  {kubectl} get pods -o wide",
             f"  {kubectl} get events",
+            *_examples(kubectl, environment),
             f"its logs are in {environment.directory}; stop it with:",
             f"  {ending(environment.directory)}",
             "",
         ]
     )
+
+
+def _examples(kubectl: str, environment: Environment) -> list[str]:
+    if "fakegpu" not in environment.pids():
+        return []
+    return [f"  {kubectl} apply -n {EXAMPLES_NAMESPACE} -f {shlex.quote(str(EXAMPLES / 'vllm'))}"]
 
 
 def ending(folder: Path) -> str:

@@ -5,7 +5,8 @@
     python -m tools.golden quantity   only the files with this prefix
 
 Needs Go and the module proxy (or a filled module cache). The first run of ``fiterror``,
-``scheduling`` or ``volumescore`` compiles parts of kube-scheduler, which takes minutes.
+``scheduling``, ``volumescore`` or ``extendedresources`` compiles parts of kube-scheduler, which
+takes minutes.
 
 Golden files are never edited by hand: if a test fails, the test or our code is wrong.
 """
@@ -27,17 +28,21 @@ GENERATORS: Final[dict[str, tuple[Path, tuple[str, ...]]]] = {
     "tolerations.json": (TOOLS / "selectors", ("go", "run", ".", "tolerations")),
     "nodeaffinity.json": (TOOLS / "selectors", ("go", "run", ".", "nodeaffinity")),
     "labelselectors.json": (TOOLS / "selectors", ("go", "run", ".", "labelselectors")),
+    "cel.json": (TOOLS / "cel", ("go", "run", ".")),
     "csitranslation.json": (TOOLS / "storage", ("go", "run", ".", "csitranslation")),
     "volumematch.json": (TOOLS / "storage", ("go", "run", ".", "volumematch")),
     "filterscores.json": (TOOLS / "scheduling", ("go", "run", ".", "filterscores")),
     "preemption.json": (TOOLS / "scheduling", ("go", "run", ".", "preemption")),
     "nodefeatures.json": (TOOLS / "scheduling", ("go", "run", ".", "nodefeatures")),
+    "imagelocality.json": (TOOLS / "scheduling", ("go", "run", ".", "imagelocality")),
+    "dynamicresources.json": (TOOLS / "dynamicresources", ("go", "run", ".")),
     "podspec_fields.json": (
         TOOLS.parents[1],
         (sys.executable, "-m", "tools.golden.podspec_fields"),
     ),
     "fiterror.json": (TOOLS / "fiterror", ("go", "run", ".")),
     "volumescore.json": (TOOLS / "fiterror", ("go", "run", "./volumescore")),
+    "extendedresources.json": (TOOLS / "fiterror", ("go", "run", "./extendedresources")),
 }
 
 

@@ -23,11 +23,11 @@ from tools.image import dockerfile, machine, packages, sbom
 from tools.image.dockerfile import ROOT, Stage
 from tools.image.layer import FOLDERS, Layer, write_layer
 from tools.image.oci import Image, write_archive
+from tools.release import present
 
 FOLDER: Final = "image"
 #: The Dockerfile's stages that become images.
 NAMES: Final = ("gpu-scheduler", "gpu-scheduler-check")
-TAG: Final = "latest"
 #: The stage of the only program that is not Python, and its sources.
 SMI: Final = "nvidia-smi"
 SMI_SOURCE: Final = ROOT / "fakegpu" / "smi" / SMI
@@ -47,7 +47,7 @@ def ensure_images(
     environ = os.environ if environ is None else environ
     progress = progress or Progress()
     cache = Cache.of(environ)
-    stages = dockerfile.read()
+    stages, tag = dockerfile.read(), present()
     packages.check_steps(stages["build"])
     program = ensure_go_program(SMI_SOURCE, environ=environ, progress=progress)
     with cache.locked(Patience(progress)):
@@ -66,7 +66,7 @@ def ensure_images(
             )
             images = [
                 image(
-                    f"{name}:{TAG}",
+                    f"{name}:{tag}",
                     stages[name],
                     (*layers, *_smi(stages[name], program, scratch / f"{name}-smi.tar")),
                 )

@@ -35,6 +35,8 @@ GENERATED: Final = ("_pb2.py", "_pb2.pyi")
 REPORT: Final = "pip-report.json"
 #: Excluded from the copied directories.
 NOT_SHIPPED: Final = ("webhook/deploy", "webhook/scripts")
+#: Extensions that are in the main module of their package too.
+DUPLICATES: Final = "cel_expr_python/ext"
 EXPECTED_S: Final = 70.0
 PYVENV: Final = f"""\
 home = /usr/local/bin
@@ -46,7 +48,8 @@ command = /usr/local/bin/python -m venv --without-pip {HOME}
 STEPS: Final = (
     f"python -m venv --without-pip {HOME}",
     f"pip --python {HOME}/bin/python install --no-compile --require-hashes -r {LOCK}"
-    f" && find {HOME}/bin -type f -delete",
+    f" && find {HOME}/bin -type f -delete"
+    f" && rm -r {HOME}/lib/python3*/site-packages/{DUPLICATES}",
     f"pip install --require-hashes -r {PROTOC_LOCK}",
     f"python -m grpc_tools.protoc --proto_path=. --python_out=. {PROTOS}/*.proto",
     f"""site="$({HOME}/bin/python -c 'import site; print(site.getsitepackages()[0])')\""""
@@ -68,18 +71,27 @@ def check_steps(stage: Stage) -> None:
         raise ControlPlaneError("Dockerfile: steps are missing, or stand in another order")
 
 
-def install(folder: Path, cache: Cache, environ: Mapping[str, str], progress: Progress) -> None:
+def install(
+    folder: Path,
+    cache: Cache,
+    environ: Mapping[str, str],
+    progress: Progress,
+    lock: Path = ROOT / LOCK,
+) -> None:
     """Install and compile the locked packages into a new directory."""
     venv.create(folder, with_pip=False, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
     words = ["--no-compile", "--require-hashes", "--disable-pip-version-check"]
-    told = ["--report", str(folder / REPORT), "-r", str(ROOT / LOCK)]
+    told = ["--report", str(folder / REPORT), "-r", str(lock)]
     run = LoggedRun(
         "installing the image's packages", cache.root / "logs" / "image-packages.log", environ
     )
     with progress.step(run.what, EXPECTED_S) as step:
         run.run([*pip, *words, *told], step)
         forget_programs(folder / SITE)
+        duplicates = folder / SITE / DUPLICATES
+        if duplicates.parent.is_dir():  # the package is in the lock file
+            shutil.rmtree(duplicates)
         compile_below(folder / SITE, f"{HOME}/{SITE}", cache, environ, progress)
 
 

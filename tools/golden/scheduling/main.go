@@ -6,6 +6,7 @@
 //	go run . filterscores > ../../../tests/golden/filterscores.json
 //	go run . preemption > ../../../tests/golden/preemption.json
 //	go run . nodefeatures > ../../../tests/golden/nodefeatures.json
+//	go run . imagelocality > ../../../tests/golden/imagelocality.json
 package main
 
 import (
@@ -28,10 +29,10 @@ func check(err error) {
 
 func main() {
 	tables := map[string]func(context.Context) []any{
-		"filterscores": filterScores, "preemption": preemptions, "nodefeatures": nodeFeatures,
+		"filterscores": filterScores, "preemption": preemptions, "nodefeatures": nodeFeatures, "imagelocality": imageLocality,
 	}
 	if len(os.Args) != 2 || tables[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: go run . filterscores|preemption|nodefeatures")
+		fmt.Fprintln(os.Stderr, "usage: go run . filterscores|preemption|nodefeatures|imagelocality")
 		os.Exit(2)
 	}
 	klog.SetOutput(os.Stderr)

@@ -20,14 +20,15 @@ type world struct {
 
 // object is a node, a namespace or a pod with the fields that a case uses.
 type object struct {
-	Name      string            `json:"name"`
-	Namespace string            `json:"namespace,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Deleting  bool              `json:"deleting,omitempty"`
-	Started   int               `json:"started,omitempty"`
-	PodSpec   *v1.PodSpec       `json:"spec,omitempty"`
-	Taints    []v1.Taint        `json:"taints,omitempty"`
-	Offers    amounts           `json:"offers,omitempty"`
+	Name      string              `json:"name"`
+	Namespace string              `json:"namespace,omitempty"`
+	Labels    map[string]string   `json:"labels,omitempty"`
+	Deleting  bool                `json:"deleting,omitempty"`
+	Started   int                 `json:"started,omitempty"`
+	PodSpec   *v1.PodSpec         `json:"spec,omitempty"`
+	Taints    []v1.Taint          `json:"taints,omitempty"`
+	Offers    amounts             `json:"offers,omitempty"`
+	Images    []v1.ContainerImage `json:"images,omitempty"`
 }
 
 // amounts are resources as a user writes them.
@@ -45,7 +46,7 @@ func (o object) node() *v1.Node {
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: o.Labels},
 		Spec:       v1.NodeSpec{Taints: o.Taints},
-		Status:     v1.NodeStatus{Allocatable: list(o.Offers)},
+		Status:     v1.NodeStatus{Allocatable: list(o.Offers), Images: o.Images},
 	}
 }
 

@@ -1,30 +1,27 @@
-"""Writes the files of a release: the changelog from changes/, and the version in every file.
+"""The files of a release: the changelog from changes/, and the version in every file.
 
-    pyproject.toml ── the version; the charts' files say the same (a test compares them)
+    pyproject.toml ── the version; charts and image names say the same (a test compares them)
     changes/*.md ───> a section of CHANGELOG.md, and are removed
 
-``python -m tools.release notes [VERSION] [--dry-run]`` and ``python -m tools.release package`` (the
-charts, into dist/). It prints the commands for the tag and the push, and does not run them.
+``python -m tools.release`` has the commands (``__main__.py``).
 """
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tools.charts.copies import CHARTS, ROOT
-from tools.charts.helm import HelmFailed, helm
+from tools.charts.copies import ROOT
 
 KINDS: Final = ("added", "changed", "fixed", "removed")
 CHANGELOG: Final = "CHANGELOG.md"
-DIST: Final = ROOT / "dist"
 _FRAGMENT: Final = re.compile(rf"[a-z0-9-]+\.({'|'.join(KINDS)})\.md")
 _VERSION: Final = re.compile(r"\d+\.\d+\.\d+(-[0-9a-z.]+)?")
+#: Our images in examples and in the demo, which have the version as their tag.
+_IMAGE: Final = re.compile(r"\b(gpu-scheduler(?:-check)?:)\d[\w.-]*")
+_WITH_IMAGES: Final = ("examples/*/*.yaml", "tools/demo/scenarios/*.yaml")
 #: The pattern of the version in each file.
 _PLACES: Final = {
     "pyproject.toml": (re.compile(r'^(version = )"[^"]+"$', re.MULTILINE),),
@@ -83,6 +80,12 @@ def present(root: Path = ROOT) -> str:
     return found[1]
 
 
+def with_images(root: Path = ROOT) -> list[Path]:
+    """The files outside of the charts that name one of our images."""
+    paths = (path for pattern in _WITH_IMAGES for path in sorted(root.glob(pattern)))
+    return [path for path in paths if _IMAGE.search(path.read_text(encoding="utf-8"))]
+
+
 def planned(root: Path, version: str, day: str) -> dict[Path, str | None]:
     """The new content of each file, None for a removed file."""
     if _VERSION.fullmatch(version) is None:
@@ -98,54 +101,7 @@ def planned(root: Path, version: str, day: str) -> dict[Path, str | None]:
     }
     for path in (root / "pyproject.toml", *sorted(root.glob("charts/*/Chart.yaml"))):
         files[path] = with_version(path.name, path.read_text(encoding="utf-8"), version)
+    for path in with_images(root):
+        text = path.read_text(encoding="utf-8")
+        files[path] = _IMAGE.sub(lambda found: f"{found[1]}{version}", text)
     return files | dict.fromkeys(sources)
-
-
-def package() -> list[str]:
-    """Package the charts into dist/; returns helm's output for each."""
-    DIST.mkdir(exist_ok=True)
-    return [
-        helm("package", path.parent, "-d", DIST) for path in sorted(CHARTS.glob("*/Chart.yaml"))
-    ]
-
-
-def _notes(version: str, *, dry_run: bool) -> None:
-    files = planned(ROOT, version, f"{datetime.now(UTC):%Y-%m-%d}")
-    for path, text in files.items():
-        name = path.relative_to(ROOT)
-        if text is None:
-            print(f"remove {name}")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            print(f"write  {name}")
-        if not dry_run:
-            path.unlink() if text is None else path.write_text(text, encoding="utf-8")
-    new = files[ROOT / CHANGELOG] or ""
-    print("\n" + new.partition("\n## ")[2].partition("\n## ")[0])
-    print(f'then: git commit -am "Release {version}" && git tag v{version}')
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """Run the command; exit status 1 with one line if it is blocked."""
-    parser = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    notes = commands.add_parser("notes", help="changelog and versions")
-    notes.add_argument("version", nargs="?", default="")
-    notes.add_argument("--dry-run", action="store_true")
-    commands.add_parser("package", help="helm packages of the charts in dist/")
-    commands.add_parser("version", help="say the present version")
-    told = parser.parse_args(words)
-    try:
-        if told.command == "notes":
-            _notes(told.version or present(), dry_run=told.dry_run)
-        elif told.command == "package":
-            print("".join(package()), end="")
-        else:
-            print(present())
-    except (NotReleased, HelmFailed) as error:
-        print(f"release: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
