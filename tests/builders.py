@@ -12,10 +12,7 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 
 from scheduler.bind.binder import binding_annotations
-from scheduler.decide.best_fit import Search
-from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.settings import Settings
@@ -23,14 +20,17 @@ from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions
 from scheduler.model.crd.migration import Migration, MigrationKind
+from scheduler.model.dra.claim_plan import ClaimPlan
+from scheduler.model.dra.objects import DraObject
 from scheduler.model.gpu.device import Devices, parse_devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Owner, Pod
 from scheduler.model.reasons.reason import ReasonCode, sentence
 from scheduler.model.volumes.storage import StorageObject
 from scheduler.plugins import default_pipeline
+from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
-from scheduler.state.node_info import NodeInfo
+from scheduler.state.fold import fold
 from scheduler.state.snapshot import Avoided, GpusInBackoff
 from scheduler.watch.decode import nodes as decode_nodes
 from scheduler.watch.decode import pods as decode_pods
@@ -48,6 +48,7 @@ API_GROUPS = {
     **dict.fromkeys(("Job", "CronJob"), "batch"),
 }
 
+Seen = Pod | Node | Namespace | Avoided | NodePartitions | GpusInBackoff
 #: Maps are allowed in every namespace, as in the demo.
 ALLOW_ALL_MAPS = default_pipeline(Settings(maps_allow="all"))
 
@@ -306,7 +307,7 @@ def cut(node_name: str, *mig_placements: str) -> NodePartitions:
 
 
 def cluster(
-    *objects: Pod | Node | Namespace | Avoided | NodePartitions | GpusInBackoff | StorageObject,
+    *objects: Seen | StorageObject | DraObject | ClaimPlan,
 ) -> Cluster:
     """A cluster state that has seen these objects in this order; any namespace may use maps."""
     state = Cluster(maps_allow=ALLOW_ALL_MAPS.maps_allow)
@@ -324,21 +325,13 @@ def cluster(
                 state.nodes.set_gpu_backoff(one.node_name, frozenset(one.gpus))
             case Avoided():
                 state.avoid(one.node_name, frozenset(one.scopes))
+            case ClaimPlan():  # of a placement of another pod
+                state.dra.assume("assumed", one)
+            case _ if isinstance(one, DraObject):
+                fold(state, ev.DraUpdated(one))
             case _:
                 state.volumes.upsert(one)
     return state
-
-
-PACKING = default_pipeline(Settings(maps_allow="all", non_gpu="pack"))
-SPREADING = default_pipeline(Settings(maps_allow="all", placement="spread", non_gpu="pack"))
-
-
-def best_node(
-    view: View, newcomer: Pod, work: Budget | None = None, *, spread: bool = False
-) -> NodeInfo | None:
-    """The best node by best fit, packed or spread; by default without a limit of steps."""
-    pipeline = SPREADING if spread else PACKING
-    return Search(FeasibleNodes(view, newcomer, pipeline, work or Budget(10**9))).best_node()
 
 
 def placed(view: View, newcomer: Pod, pipeline: Pipeline = ALLOW_ALL_MAPS) -> Placement:
@@ -364,7 +357,8 @@ def settle(state: Cluster, newcomer: Pod, pipeline: Pipeline = ALLOW_ALL_MAPS) -
     """Place a pod and enter it into the state, as the loop does before it sends the Binding."""
     state.upsert_pod(newcomer)
     placement = placed(state, newcomer, pipeline)
-    state.assume(newcomer, Assumption(placement.node_name, placement.devices, placement.index))
+    given = placement.node_name, placement.devices, placement.index
+    state.assume(newcomer, Assumption(*given, placement.volumes, placement.claims))
     return placement
 
 

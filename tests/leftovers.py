@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import http
+from collections.abc import Callable, Collection
 from typing import Final
 
-from tools.controlplane import ControlPlane
+from tools.controlplane import ApiError, ControlPlane, wait_until
+
+CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 #: What a release can consist of; an older API server lacks some.
 KINDS: Final = (
@@ -31,3 +35,29 @@ def everything(cp: ControlPlane) -> set[str]:
 def left_since(cp: ControlPlane, before: set[str]) -> set[str]:
     """What there is of the product now, and was not among everything before."""
     return {name for name in everything(cp) - before if "gpu-scheduler" in name}
+
+
+def wait_until_gone(cp: ControlPlane, left: Callable[[], Collection[str]]) -> None:
+    """Wait until nothing is left, CustomResourceDefinitions among it.
+
+    The API server's finalizer of CustomResourceDefinitions gives up where the status changes at
+    the same time, and continues at the next change that it counts (apiextensions-apiserver,
+    pkg/controller/finalizer) or after minutes. A change of the annotations is one.
+    """
+
+    def gone() -> bool:
+        for crd in cp.client.get(CRDS)["items"]:
+            if crd["metadata"].get("deletionTimestamp"):
+                _change(cp, crd["metadata"]["name"], crd["metadata"]["resourceVersion"])
+        return not left()
+
+    wait_until(gone, what="everything to be gone", last=lambda: sorted(left()))
+
+
+def _change(cp: ControlPlane, crd: str, version: str) -> None:
+    """A new value of an annotation, unless the object is gone."""
+    try:
+        cp.client.patch(f"{CRDS}/{crd}", {"metadata": {"annotations": {"last-seen": version}}})
+    except ApiError as error:
+        if error.status != http.HTTPStatus.NOT_FOUND:
+            raise

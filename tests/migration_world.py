@@ -254,6 +254,19 @@ class World(SchedulerWorld):
 
     # --- actions -----------------------------------------------------------------------------
 
+    def run_actions(self, count: int) -> None:
+        """Run this many actions; until each is there, time passes, ten seconds at most."""
+        for _ in range(count):
+            for _ in range(10):
+                self.control()
+                self.decide_due()
+                if self.actions:
+                    break
+                self.now += 1.0
+                self.take_steps()
+            if self.actions:
+                self.run_one()
+
     def run_one(self) -> None:
         """Run the oldest action."""
         action = self.actions.pop(0)

@@ -55,7 +55,7 @@ _POD_SPEC: Final = _rows(
     used="""
         affinity containers ephemeralContainers hostNetwork hostUsers initContainers nodeName
         nodeSelector
-        overhead preemptionPolicy priority resources schedulerName schedulingGates
+        overhead preemptionPolicy priority resourceClaims resources schedulerName schedulingGates
         terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes
     """,
     # priorityClassName and runtimeClassName were resolved by admission (priority, overhead,
@@ -67,8 +67,8 @@ _POD_SPEC: Final = _rows(
         os priorityClassName readinessGates restartPolicy runtimeClassName securityContext
         serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain
     """,
-    # resourceClaims: DynamicResources. schedulingGroup (1.36), workloadRef (1.35): GangScheduling.
-    unsupported="resourceClaims schedulingGroup workloadRef",
+    # schedulingGroup (1.36), workloadRef (1.35): GangScheduling.
+    unsupported="schedulingGroup workloadRef",
 )
 
 _CONTAINER: Final = _rows(
@@ -204,6 +204,7 @@ TABLE: Final = MappingProxyType(
             """,
         ),
         "PersistentVolumeClaimVolumeSource": _rows(used="claimName", irrelevant="readOnly"),
+        "PodResourceClaim": _rows(used="name resourceClaimName resourceClaimTemplateName"),
         "PortworxVolumeSource": _rows(used="volumeID", irrelevant="fsType readOnly"),
         "RBDVolumeSource": _rows(
             used="image monitors pool readOnly", irrelevant="fsType keyring secretRef user"

@@ -11,7 +11,7 @@ import msgspec
 
 from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.framework.decision import Placement
+from scheduler.framework.decision import Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.actions import Action
 from scheduler.model.node import Namespace, Node
@@ -77,6 +77,10 @@ class SchedulerWorld:
                 continue
             reason = requeue_condition(decision.diagnosis, decision.node_name)
             self.queue.add_unschedulable(entry, reason, self.now)
+            self.rejected(decision)
+
+    def rejected(self, rejection: Rejection) -> None:
+        """A pod waits; a world without controllers preempts no pod for it."""
 
     def bind(self, placement: Placement) -> None:
         """The Binding succeeds, and the watch shows it."""

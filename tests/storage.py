@@ -24,7 +24,7 @@ from scheduler.model.volumes.storage import (
 )
 from scheduler.watch.decode import csi as of_csi
 from scheduler.watch.decode import volumes as decode
-from scheduler.watch.decode.storage_decoder import StorageDecoder
+from scheduler.watch.decode.object_decoder import ObjectDecoder
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -216,7 +216,7 @@ def attachment(
     return _as(VolumeAttachment, of_csi.ATTACHMENTS, {"metadata": _meta(name), "spec": spec})
 
 
-def _as(kind: type[T], decoder: StorageDecoder, content: Json) -> T:
+def _as(kind: type[T], decoder: ObjectDecoder[T], content: Json) -> T:
     event: Any = decoder.event(msgspec.json.encode(content), False)
     assert isinstance(event.item, kind)
     return event.item

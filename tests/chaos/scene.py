@@ -108,5 +108,5 @@ def nodes() -> list[FakeNode]:
         *(FakeNode(name=f"mig{n}", mig={"2g.20gb": 10, "1g.10gb": 14}) for n in range(2)),
         *(FakeNode(name=name) for name in MAPPED),
         *(FakeNode(name=name, gpus=4) for name in EVIL),
-        hostile.cut_to_order(DYNAMIC),
+        hostile.dynamic_mig_node(DYNAMIC),
     ]

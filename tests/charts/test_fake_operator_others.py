@@ -26,6 +26,7 @@ from tests.charts.rendering import (
 )
 from tests.unit.fakegpu.nodes import fake
 from tools.charts.copies import ROOT
+from tools.release import present
 
 SERIES = re.compile(r"\bDCGM_[A-Z_]+\b")
 
@@ -48,7 +49,7 @@ def test_chart_installs_with_the_seed_commands_in_any_namespace() -> None:
         if each["kind"] in ("Deployment", "DaemonSet")
         for container in containers(each).values()
     }
-    assert images == {"gpu-scheduler:latest"}
+    assert images == {f"gpu-scheduler:{present()}"}
 
 
 @pytest.mark.contract("S1-B1")

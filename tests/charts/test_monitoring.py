@@ -42,7 +42,7 @@ def test_panels_query_existing_metrics(
 def test_alerts_query_existing_metrics_and_have_advice() -> None:
     found = objects(SCHEDULER, *settings("metrics.prometheusRule.enabled=true"))
     (group,) = one(found, "PrometheusRule")["spec"]["groups"]
-    assert len(group["rules"]) == 5
+    assert len(group["rules"]) == 6
     for rule in group["rules"]:
         assert asked(rule["expr"])
         assert asked(rule["expr"]) <= known()
@@ -60,6 +60,26 @@ def test_a_monitor_finds_the_ports_of_both_services() -> None:
         for port in each["spec"]["ports"]
     }
     assert {endpoint["port"] for endpoint in monitor["endpoints"]} == ports
+
+
+def test_monitoring_objects_can_be_in_the_namespace_of_prometheus() -> None:
+    """A ServiceMonitor elsewhere still selects the Services of the release's namespace."""
+    words = settings(
+        *(
+            f"metrics.{name}.{setting}"
+            for name in ("serviceMonitor", "prometheusRule", "dashboards")
+            for setting in ("enabled=true", "namespace=monitoring")
+        ),
+        "metrics.dashboards.annotations.grafana_folder=GPUs",
+    )
+    found = objects(SCHEDULER, *words)
+
+    monitor = one(found, "ServiceMonitor")
+    board = one(found, "ConfigMap", "gpu-scheduler-dashboards")
+    rule = one(found, "PrometheusRule")
+    assert {each["metadata"]["namespace"] for each in (monitor, board, rule)} == {"monitoring"}
+    assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["gpu-scheduler-system"]}
+    assert board["metadata"]["annotations"] == {"grafana_folder": "GPUs"}
 
 
 def test_the_dashboard_is_shipped_with_the_label_of_the_sidecar() -> None:

@@ -1,10 +1,14 @@
-"""What an API server does not have is not rendered."""
+"""What an API server does not have is not rendered, and a server that is too old is refused."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from tests.charts.rendering import SCHEDULER, objects
+import pytest
+import yaml
+
+from gpuctl.doctor.checks.cluster import OLDEST
+from tests.charts.rendering import CHECK, FAKE, SCHEDULER, objects
 
 ENABLED = ("--set", "nodePartition.enabled=true")
 V1 = "admissionregistration.k8s.io/v1"
@@ -29,3 +33,10 @@ def test_node_partition_has_the_version_that_the_api_server_serves(
     found = [one for one in objects(SCHEDULER, *ENABLED, *words) if KIND in one["kind"]]
 
     assert [one["apiVersion"] for one in found] == [version] * (2 if version else 0)
+
+
+@pytest.mark.parametrize("chart", [SCHEDULER, CHECK, FAKE], ids=lambda chart: chart.name)
+def test_chart_requires_the_oldest_version_that_the_doctor_accepts(chart: Path) -> None:
+    described = yaml.safe_load((chart / "Chart.yaml").read_text())
+
+    assert described["kubeVersion"] == f">={OLDEST[0]}.{OLDEST[1]}.0-0"

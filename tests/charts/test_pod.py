@@ -126,7 +126,7 @@ def test_the_default_installation_makes_its_certificate_by_itself() -> None:
     assert all("secret" not in volume for volume in volumes), "nothing that a start waits for"
 
 
-@pytest.mark.parametrize("variant", ["default", "cert-manager", "ca-bundle", "seed-000"])
+@pytest.mark.parametrize("variant", ["default", "cert-manager", "ca-bundle", "gpu-webhook"])
 def test_no_account_has_a_right_on_a_registration(variant: str) -> None:
     """An account that may patch one could read every written Secret and become cluster-admin."""
     found = objects(SCHEDULER, *([] if variant == "default" else preset(variant)))

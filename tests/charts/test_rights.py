@@ -84,7 +84,8 @@ def test_policies_carry_the_release_name() -> None:
         "unseen": '["elsewhere","kube-system","vault"]',
     }
     for policy in (
-        *("bindings", "fencing", "deletes", "status", "volumes", "partitions", "preemptions"),
+        *("bindings", "fencing", "deletes", "status", "volumes", "claims", "extended-resources"),
+        *("claim-terms", "partitions", "preemptions"),
     ):
         whole = one(found, "ValidatingAdmissionPolicy", f"{name}-{policy}")
         *_, condition = whole["spec"]["matchConditions"]

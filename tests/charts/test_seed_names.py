@@ -18,6 +18,7 @@ from tests.charts.rendering import (
     preset,
     settings,
 )
+from tools.release import present
 
 #: Values of seed 002 whose names and defaults stay.
 SEED_002: dict[str, Any] = {
@@ -54,10 +55,8 @@ SEED_002: dict[str, Any] = {
     "autoscaling.maxReplicas": 3,
     "autoscaling.targetCPUUtilizationPercentage": 80,
     "autoscaling.targetMemoryUtilizationPercentage": 80,
-    "image.tag": "latest",
 }
 SEED_CHECK: dict[str, Any] = {
-    "replicaCount": 5,
     "gpuScheduling.enabled": True,
     "gpuScheduling.schedulerName": "gpu-scheduler",
     "testService.logInterval": 10,
@@ -124,14 +123,14 @@ def test_images_have_the_seeds_names_and_no_registry() -> None:
         if each["kind"] in ("Deployment", "StatefulSet")
         for container in containers(each).values()
     }
-    assert images == {"gpu-scheduler:latest", "gpu-scheduler-check:latest"}
+    assert images == {f"gpu-scheduler:{present()}", f"gpu-scheduler-check:{present()}"}
 
 
 @pytest.mark.contract("S2-22", "S2-1")
 def test_the_check_chart_renders_the_map_and_a_stateful_set_of_five() -> None:
     values = yaml.safe_load((CHECK / "values.yaml").read_text(encoding="utf-8"))
     assert {name: at(values, name) for name in SEED_CHECK} == SEED_CHECK
-    found = objects(CHECK)
+    found = objects(CHECK, *preset("map", CHECK))
     workload = one(found, "StatefulSet", "gpu-test-gpu-scheduler-check")
     assert workload["spec"]["replicas"] == 5
     template = workload["spec"]["template"]
@@ -164,10 +163,12 @@ def test_the_check_charts_disruption_budget_is_a_real_one() -> None:
 @pytest.mark.contract("S0-18", "S2-B18")
 def test_the_seed_000_preset_has_that_seeds_names() -> None:
     place = {"release": "gpu-webhook", "namespace": "gpu-webhook"}
-    found = objects(SCHEDULER, *preset("seed-000"), **place)
+    found = objects(SCHEDULER, *preset("gpu-webhook"), **place)
     deployment = one(found, "Deployment", "gpu-webhook")
     assert deployment["spec"]["template"]["metadata"]["labels"]["app"] == "gpu-webhook"
-    assert {each["image"] for each in containers(deployment).values()} == {"gpu-webhook:latest"}
+    assert {each["image"] for each in containers(deployment).values()} == {
+        f"gpu-webhook:{present()}"
+    }
     assert {each["imagePullPolicy"] for each in containers(deployment).values()} == {"Never"}
     assert deployment["spec"]["template"]["spec"]["securityContext"]["runAsUser"] == 65532
     service = one(found, "Service", "gpu-webhook")["spec"]["ports"][0]
@@ -187,11 +188,11 @@ def test_the_seed_000_preset_has_that_seeds_names() -> None:
 def test_seed_selectors_match_both_programs() -> None:
     """``-l app=gpu-webhook``, and ``-l app.kubernetes.io/name=fake-gpu-operator``."""
     place = {"release": "gpu-webhook", "namespace": "gpu-webhook"}
-    webhook = one(objects(SCHEDULER, *preset("seed-000"), **place), "Deployment")
+    webhook = one(objects(SCHEDULER, *preset("gpu-webhook"), **place), "Deployment")
     template = webhook["spec"]["template"]["metadata"]
     assert template["labels"]["app"] == "gpu-webhook"
     assert template["annotations"]["kubectl.kubernetes.io/default-container"] == "webhook"
-    service = one(objects(SCHEDULER, *preset("seed-000"), **place), "Service", "gpu-webhook")
+    service = one(objects(SCHEDULER, *preset("gpu-webhook"), **place), "Service", "gpu-webhook")
     assert service["metadata"]["namespace"] == "gpu-webhook", "kubectl get endpoints -n gpu-webhook"
     assert service["spec"]["selector"].items() <= template["labels"].items()
     operator = one(objects(FAKE), "Deployment", "fake-gpu-operator")

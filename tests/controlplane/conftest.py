@@ -11,7 +11,7 @@ that is impossible every test here fails with the one line that says why; none i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,11 +27,14 @@ from tools.controlplane import (
     add_nodes,
 )
 from tools.controlplane.commands import NODE_AUTHORIZATION
+from tools.controlplane.control_plane import DEFAULT_COMPONENTS
 from tools.product import MANIFESTS, ROOT
 
 __all__ = ["here", "product"]
 
 HERE: Final = Path(__file__).parent
+#: A little longer than the API server works on one request.
+CLEANUP_S: Final = 70.0
 PROGRAMS: Final = (
     "etcd",
     "kube-apiserver",
@@ -87,12 +90,31 @@ def guarded(
         yield plane
 
 
+@pytest.fixture(scope="module")
+def untouched(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """One for each file, with a kube-scheduler for a release's own pods and nothing of ours.
+
+    A file of such tests says so by a fixture ``cp`` of its own that returns this one.
+    """
+    components = DEFAULT_COMPONENTS | {"kube-scheduler"}
+    directory = tmp_path_factory.mktemp("untouched")
+    with _started(request, directory, components=components) as plane:
+        yield plane
+
+
 def _started(
-    request: pytest.FixtureRequest, directory: Path, flags: Iterable[str] = ()
+    request: pytest.FixtureRequest,
+    directory: Path,
+    flags: Iterable[str] = (),
+    components: Collection[str] = DEFAULT_COMPONENTS,
 ) -> ControlPlane:
     fail_if_missing(request, HERE)
     try:
-        return ControlPlane.start(directory, audit=True, api_server_flags=flags)
+        return ControlPlane.start(
+            directory, components=components, audit=True, api_server_flags=flags
+        )
     except ControlPlaneError as error:
         pytest.fail(str(error), pytrace=False)
 
@@ -147,5 +169,6 @@ def namespace(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[str]:
     cp.client.delete(f"/api/v1/namespaces/{name}")
     # The namespace controller takes its time, and this test's pods shall hold no device in the next
     # test. Their controllers cannot replace them: a namespace that ends accepts nothing new.
-    cp.client.delete(pods, {"gracePeriodSeconds": 0})
+    # The API server deletes them one by one, for a minute at most.
+    cp.client.request("DELETE", pods, {"gracePeriodSeconds": 0}, timeout_s=CLEANUP_S)
     cp.client.wait_for(pods, lambda seen: not seen["items"], what=f"the pods of {name} to be gone")

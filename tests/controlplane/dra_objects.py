@@ -8,29 +8,116 @@ from typing import Any
 
 from tests.controlplane.gpu_nodes import Nodes
 from tests.controlplane.workloads import Json, pod
-from tools.controlplane import ControlPlane
+from tests.dra import with_claim
+from tools.controlplane import Client, ControlPlane
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 ROLES = "fakegpu-dra-rbac.yaml"
 CLASSES = "fakegpu-device-classes.yaml"
 
+#: The README of seed 001, word for word.
+SEED_NODE = """
+apiVersion: v1
+kind: Node
+metadata:
+  annotations:
+    kwok.x-k8s.io/node: fake
+  labels:
+    type: kwok
+    run.ai/simulated-gpu-node-pool: default
+  name: kwok-gpu-node-1
+spec:
+  taints:
+  - effect: NoSchedule
+    key: kwok.x-k8s.io/node
+    value: fake
+status:
+  allocatable:
+    cpu: "32"
+    memory: 128Gi
+    pods: "110"
+  capacity:
+    cpu: "32"
+    memory: 128Gi
+    pods: "110"
+"""
+SEED_POD = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  name: gpu-claim
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly:
+          deviceClassName: gpu.nvidia.com
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: kwok-gpu-pod
+spec:
+  nodeSelector:
+    type: kwok
+  tolerations:
+  - key: kwok.x-k8s.io/node
+    operator: Equal
+    value: fake
+    effect: NoSchedule
+  containers:
+  - name: main
+    image: ubuntu:22.04
+    command: ["sleep", "infinity"]
+    resources:
+      claims:
+      - name: gpu
+  resourceClaims:
+  - name: gpu
+    resourceClaimTemplateName: gpu-claim
+"""
 
-def claim_spec(device_class: str = "gpu.nvidia.com", **exactly: Any) -> Json:
-    """The seed's ``gpu-claim``, if nothing else is said."""
-    return {
-        "devices": {
-            "requests": [{"name": "gpu", "exactly": {"deviceClassName": device_class, **exactly}}]
-        }
-    }
 
-
-def claiming(name: str, *, template: str = "", claim: str = "", **spec: Any) -> Json:
+def claiming(
+    name: str,
+    *,
+    template: str = "",
+    claim: str = "",
+    scheduler: str = "default-scheduler",
+    **spec: Any,
+) -> Json:
     """A pod with one claim: of a template, or one that is there."""
-    made = pod(name, scheduler="default-scheduler", **spec)
-    source = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim}
-    made["spec"]["resourceClaims"] = [{"name": "gpu", **source}]
-    made["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
-    return made
+    return with_claim(pod(name, scheduler=scheduler, **spec), template=template, claim=claim)
+
+
+def make(client: Client, namespace: str, kind: str, name: str, spec: Json) -> None:
+    """A ``resourceclaims`` or a ``resourceclaimtemplates``."""
+    path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/{kind}"
+    client.create(path, {"metadata": {"name": name}, "spec": spec})
+
+
+def claims_of(pod: Json) -> list[str]:
+    """The claims of a pod from the API server, in its order, and then that for its extended
+    resources.
+    """
+    status = pod["status"]
+    created = {
+        one["name"]: one.get("resourceClaimName", "")
+        for one in status.get("resourceClaimStatuses", ())
+    }
+    uses = pod["spec"].get("resourceClaims", ())
+    extended = status.get("extendedResourceClaimStatus")
+    return [
+        *(one.get("resourceClaimName") or created.get(one["name"], "") for one in uses),
+        *([extended["resourceClaimName"]] if extended else []),
+    ]
+
+
+def devices_of(claim: Json) -> list[str]:
+    """The devices of a claim with their pools, ``node-1/gpu-0``; none while it is not allocated."""
+    allocation = claim.get("status", {}).get("allocation", {"devices": {"results": []}})
+    return [f"{one['pool']}/{one['device']}" for one in allocation["devices"]["results"]]
 
 
 class Dra(Nodes):
@@ -57,8 +144,7 @@ class Dra(Nodes):
 
     def make(self, namespace: str, kind: str, name: str, spec: Json) -> None:
         """A ``resourceclaims`` or a ``resourceclaimtemplates``."""
-        path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/{kind}"
-        self.client.create(path, {"metadata": {"name": name}, "spec": spec})
+        make(self.client, namespace, kind, name, spec)
 
     def given(self, namespace: str, name: str) -> list[str]:
         """The devices that a pod's claims were allocated, once it is bound."""
@@ -70,22 +156,12 @@ class Dra(Nodes):
         seen = self.client.wait_for(
             path, lambda one: "nodeName" in one["spec"], what=f"{name} to be bound"
         )
-        status = seen["status"]
-        names = [one["resourceClaimName"] for one in status.get("resourceClaimStatuses", ())]
-        names += [
-            one["resourceClaimName"]
-            for one in seen["spec"].get("resourceClaims", ())
-            if "resourceClaimName" in one
-        ]
-        extended = status.get("extendedResourceClaimStatus")
-        names += [extended["resourceClaimName"]] if extended else []
-        return [device for one in names for device in self.allocated(namespace, one)]
+        return [device for one in claims_of(seen) for device in self.allocated(namespace, one)]
 
     def allocated(self, namespace: str, claim: str) -> list[str]:
         """The devices of a claim, with their pools."""
         path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{claim}"
-        results = self.client.get(path)["status"]["allocation"]["devices"]["results"]
-        return [f"{one['pool']}/{one['device']}" for one in results]
+        return devices_of(self.client.get(path))
 
 
 @contextmanager

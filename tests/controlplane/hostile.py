@@ -26,7 +26,7 @@ TOLERATES: Final = [{"key": KEEP_OUT, "operator": "Exists"}]
 MOST: Final = 2**63 - 1
 
 
-def cut_to_order(name: str) -> FakeNode:
+def dynamic_mig_node(name: str) -> FakeNode:
     """A dynamic MIG node without an operator; only pods that tolerate its taint are placed
     there.
     """

@@ -31,6 +31,7 @@ from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.product import ACCOUNT
 
 PASSED_ON = ("Authorization", "Content-Type", "Accept", "User-Agent")
+#: The kinds whose lists have names of their own.
 KINDS = ("pods", "nodes", "namespaces", "resourcequotas", "podmigrations", "migpartitions")
 LOOK_S = 0.02
 NO_LIMIT = aiohttp.ClientTimeout(total=None)
@@ -312,6 +313,8 @@ def name_of(request: web.Request) -> str:
         return "bind"
     if "/leases" in request.path:
         return "lease"
+    if request.method == "GET" and request.query.get("watch"):
+        return f"watch {last}"
     if request.method == "GET" and last in KINDS:
-        return f"{'watch' if request.query.get('watch') else 'list'} {last}"
+        return f"list {last}"
     return request.method.lower()

@@ -19,7 +19,7 @@ from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode, _started
 from tests.controlplane.release import NAMESPACE, SECRET, Release
 from tests.controlplane.workloads import Watcher, annotation, cuda, node_of, pod
-from tests.leftovers import API_KINDS, everything, left_since
+from tests.leftovers import API_KINDS, everything, left_since, wait_until_gone
 from tools.charts import deploy
 from tools.charts.copies import CHARTS, SCHEDULER
 from tools.charts.helm import template
@@ -107,8 +107,8 @@ def test_deleting_the_two_folders_of_manifests_leaves_nothing_of_them(cp: Contro
     documents = [each for path in paths for each in yaml.safe_load_all(applicable(path)) if each]
     assert len(there()) == len(documents) > 10
     for folder in folders:
-        cp.kubectl("delete", "--ignore-not-found", "-f", f"{folder}/")
-    assert there() == []
+        cp.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", f"{folder}/")
+    wait_until_gone(cp, there)
 
 
 @pytest.mark.contract("S2-28")
@@ -293,7 +293,7 @@ def test_uninstall_without_kept_crds_leaves_nothing(cp: ControlPlane, tmp_path: 
         release.install("--set", "crd.keep=false", "--take-ownership")
         release.helm("uninstall", "gpu-scheduler", "--wait")
 
-    wait_until(lambda: not left_since(cp, before), what="everything to be gone")
+    wait_until_gone(cp, lambda: left_since(cp, before))
 
 
 def _a_mapped_pod_runs(cp: ControlPlane, name: str) -> None:
@@ -340,7 +340,7 @@ def _a_new_certificate_is_taken_over(cp: ControlPlane, release: Release) -> None
     release.stop_scheduler()
     release.start_scheduler()
     wait_until(
-        lambda: "New certificate in use" in release.log("webhook"),
+        lambda: "certificate loaded" in release.log("webhook"),
         what="the webhook to serve the new certificate",
     )
     probe = pod("second-0", annotations=MAPPED)

@@ -91,10 +91,10 @@ def test_node_is_nominated_only_while_it_is_partitioned(
     try:
         with CutOperator(cp.client) as operator:
             operator.is_mute = True
-            kwok_node("cut-to-order", labels=DYNAMIC)
+            kwok_node("dynamic-mig", labels=DYNAMIC)
             here.create(pod("a", limits={TWO: "1"}))
             waiting = told(here, "a", "WaitingForCapacity")
-            assert waiting["status"]["nominatedNodeName"] == "cut-to-order"
+            assert waiting["status"]["nominatedNodeName"] == "dynamic-mig"
             assert not wants_a_node(waiting)
 
             failed = told(here, "a", "SchedulerError", "Unschedulable")
@@ -107,8 +107,27 @@ def test_node_is_nominated_only_while_it_is_partitioned(
         cp.client.delete(CUTS)
 
     assert node_of(bound) == "another"
-    assert "nominatedNodeName" not in bound["status"]
     here.wait("the pod to run", lambda items: [i["status"]["phase"] for i in items] == ["Running"])
     [running] = here.pods()
     conditions = {one["type"]: one["status"] for one in running["status"]["conditions"]}
     assert conditions["PodScheduled"] == "True"
+
+
+@pytest.mark.kubernetes("1.35", "the API server keeps the nominated node of a bound pod before")
+def test_a_pod_on_its_partitioned_node_has_no_nominated_node(
+    cp: ControlPlane, here: Watcher, kwok_node: MakeNode
+) -> None:
+    try:
+        with CutOperator(cp.client) as operator:
+            operator.is_mute = True
+            kwok_node("nominated-first", labels=DYNAMIC)
+            here.create(pod("a", limits={TWO: "1"}))
+            waiting = told(here, "a", "WaitingForCapacity")
+            assert waiting["status"]["nominatedNodeName"] == "nominated-first"
+
+            operator.is_mute = False
+            [bound] = here.wait_bound(1)
+    finally:
+        cp.client.delete(CUTS)
+
+    assert "nominatedNodeName" not in bound["status"]

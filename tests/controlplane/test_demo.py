@@ -40,8 +40,9 @@ def demo(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def picture() -> str:
-    """The table that the README shows."""
-    found = re.search(r"^```text\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    """The table that the README shows as the demo's result."""
+    told = README.read_text().partition("The result of `make demo`")[2]
+    found = re.search(r"^```text\n(.*?)^```$", told, re.MULTILINE | re.DOTALL)
     assert found is not None
     return found[1]
 
@@ -117,6 +118,13 @@ def test_demo_with_a_broken_product_fails_and_names_the_cells() -> None:
     shutil.rmtree(told[-1].removeprefix("the logs are in "))
 
 
+def test_fake_gpus_of_a_demo_that_ends_are_refused() -> None:
+    done = demo("--with-fake-gpus")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "--with-fake-gpus: add --keep" in done.stderr
+
+
 def test_ctrl_c_ends_everything_that_was_started(folder: Path) -> None:
     process = until_applied(folder)
     assert running(folder), "it runs"
@@ -143,12 +151,16 @@ def test_a_program_that_dies_ends_the_demo_with_the_end_of_its_log(folder: Path)
 
 
 def test_a_kept_demo_runs_on_until_it_is_ended(folder: Path) -> None:
-    kept = demo("--keep", "--scenario", "map", "--directory", str(folder))
+    """Its cluster also has the fake GPUs of the examples, which run there."""
+    kept = demo("--keep", "--scenario", "map", "--with-fake-gpus", "--directory", str(folder))
 
     assert kept.returncode == 0, kept.stdout + kept.stderr
     assert f"export KUBECONFIG={folder}/cluster/admin.kubeconfig" in kept.stdout
     plane = ControlPlane.attach(folder / "cluster")
     assert "gpu-check-4" in plane.kubectl("get", "pods")
+    place = ("-n", "gpu-examples")
+    plane.kubectl("apply", *place, "-f", str(ROOT / "examples/jupyter/pods.yaml"))
+    plane.kubectl("wait", *place, "--for=condition=Ready", "--timeout=60s", "pod/jupyter-alice")
     again = demo("--keep", "--directory", str(folder))
     assert (again.returncode, "is not empty" in again.stderr) == (1, True)
 

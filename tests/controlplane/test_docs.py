@@ -20,7 +20,10 @@ from tools.product import ROOT
 
 EXAMPLES = ROOT / "examples"
 #: In the order in which a person would read them.
-PAGES = ("install", "security", "fakegpu", "mig-dynamic", "troubleshooting", "upgrade", "uninstall")
+PAGES = (
+    *("install", "verify", "security", "fakegpu", "mig-dynamic", "troubleshooting"),
+    *("upgrade", "uninstall"),
+)
 STANDS_FOR = {"POD": "pending", "NAMESPACE": "gpu-scheduler-tests", "NODE": "some-node"}
 #: Beginning of a command that is not typed here, and where it is seen.
 NOT_HERE = {
@@ -32,6 +35,8 @@ NOT_HERE = {
     "kubectl get applications": "ArgoCD's API kinds: tests/e2e",
     "helm install gpu-scheduler charts/gpu-scheduler -n gpu-scheduler-system --create-namespace -f "
     "charts/gpu-scheduler/ci/openshift-values.yaml": "in place of the first: tests/charts",
+    "gpuctl verify": "a scheduler has to run: tests/controlplane/test_lab.py",
+    "gpuctl report": "of what gpuctl verify measured: tests/controlplane/test_lab.py",
     "kubectl patch secret": "the keeper has to have filled it: tests/http/test_cert_rotator.py",
 }
 #: Commands whose exit status is an answer: here is no leader and the pod waits.

@@ -7,9 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.dra_objects import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
+from tests.controlplane.dra_objects import (
+    CLASSES,
+    ROLES,
+    SEED_NODE,
+    SEED_POD,
+    Dra,
+    claiming,
+    kube_scheduler,
+)
 from tests.controlplane.gpu_nodes import killed
 from tests.controlplane.workloads import Json, Watcher, pod
+from tests.dra import claim_spec
 from tools.controlplane import ControlPlane
 from tools.fake_operator import FakeOperator
 from tools.product import ROOT
@@ -105,6 +114,7 @@ def test_slices_of_nodes_deleted_during_downtime_are_removed(
     nodes.wait_slices("dra-gone", "nothing", lambda seen: seen == [])
 
 
+@pytest.mark.kubernetes("1.36", "the API server drops the taints of devices by default before")
 def test_failed_gpu_is_tainted_lost_gpu_is_removed_and_both_return(
     nodes: Dra, kwok_node: MakeNode
 ) -> None:
@@ -190,70 +200,6 @@ def test_seed_claims_get_distinct_gpus_and_a_shared_claim_gets_one(
     nodes.wait("kwok-gpu-node-1", f"{wanted}", lambda _: holders(nodes, *five) == wanted)
 
 
-#: The README of seed 001, word for word.
-SEED_NODE = """
-apiVersion: v1
-kind: Node
-metadata:
-  annotations:
-    kwok.x-k8s.io/node: fake
-  labels:
-    type: kwok
-    run.ai/simulated-gpu-node-pool: default
-  name: kwok-gpu-node-1
-spec:
-  taints:
-  - effect: NoSchedule
-    key: kwok.x-k8s.io/node
-    value: fake
-status:
-  allocatable:
-    cpu: "32"
-    memory: 128Gi
-    pods: "110"
-  capacity:
-    cpu: "32"
-    memory: 128Gi
-    pods: "110"
-"""
-SEED_POD = """
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaimTemplate
-metadata:
-  name: gpu-claim
-spec:
-  spec:
-    devices:
-      requests:
-      - name: gpu
-        exactly:
-          deviceClassName: gpu.nvidia.com
----
-apiVersion: v1
-kind: Pod
-metadata:
-  name: kwok-gpu-pod
-spec:
-  nodeSelector:
-    type: kwok
-  tolerations:
-  - key: kwok.x-k8s.io/node
-    operator: Equal
-    value: fake
-    effect: NoSchedule
-  containers:
-  - name: main
-    image: ubuntu:22.04
-    command: ["sleep", "infinity"]
-    resources:
-      claims:
-      - name: gpu
-  resourceClaims:
-  - name: gpu
-    resourceClaimTemplateName: gpu-claim
-"""
-
-
 @pytest.mark.contract("S1-69", "S1-85")
 def test_seed_kwok_manifests_and_their_three_commands_work_verbatim(
     cp: ControlPlane, nodes: Dra, namespace: str
@@ -287,6 +233,7 @@ def test_seed_kwok_manifests_and_their_three_commands_work_verbatim(
 
 
 @pytest.mark.contract("S1-68")
+@pytest.mark.kubernetes("1.36", "DRAExtendedResource is off by default before")
 def test_a_plain_request_for_nvidia_com_gpu_is_met_by_dra(
     cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
 ) -> None:

@@ -9,8 +9,9 @@ from functools import partial
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.dra_objects import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
+from tests.controlplane.dra_objects import CLASSES, ROLES, Dra, claiming, kube_scheduler
 from tests.controlplane.workloads import Json, Watcher
+from tests.dra import claim_spec
 from tools.controlplane import ControlPlane
 from tools.fake_operator import FakeOperator
 from tools.product import ROOT

@@ -14,7 +14,7 @@ import yaml
 
 from tests.charts.rendering import FAKE, config_file, objects, one
 from tests.console_sessions import steps
-from tests.controlplane.dra_objects import CLASSES, ROLES, kube_scheduler
+from tests.controlplane.dra_objects import CLASSES, ROLES
 from tests.controlplane.gpu_nodes import nvidia
 from tests.controlplane.terminal import Terminal
 from tools.controlplane import ControlPlane
@@ -71,7 +71,7 @@ def terminal(
 def dra(
     cp: ControlPlane, operator: FakeOperator, terminal: Terminal, tmp_path: Path
 ) -> Iterator[Terminal]:
-    """The same cluster after an upgrade of the fake GPUs' chart to DRA, with a kube-scheduler."""
+    """The same cluster after an upgrade of the fake GPUs' chart to DRA."""
     chart = objects(FAKE, "--values", VALUES, "--values", DRA_VALUES)
     config = yaml.safe_load(config_file(chart))
     pools = yaml.safe_load(one(chart, "ConfigMap", "topology")["data"]["topology.yml"])
@@ -80,7 +80,7 @@ def dra(
     try:
         upgraded.install(ROLES, CLASSES)
         upgraded.configure(pools)
-        with upgraded, kube_scheduler(cp):
+        with upgraded:
             yield terminal
     finally:
         # There only if the page was not played to its end.
@@ -117,7 +117,7 @@ def test_example_prints_what_its_page_shows(
 
 
 def test_claim_examples_print_what_their_page_shows(dra: Terminal, cp: ControlPlane) -> None:
-    """Placed by the real kube-scheduler, with slices of the real API server."""
+    """With slices of the real API server."""
     _play("dra", dra, cp)
 
 

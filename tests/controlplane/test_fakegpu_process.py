@@ -99,7 +99,7 @@ def label(cp: ControlPlane, node: str, pool: str | None) -> None:
 def test_an_edit_takes_effect_within_seconds(
     cp: ControlPlane, operator: FakeOperator, kwok_node: MakeNode
 ) -> None:
-    """The slowest of a dozen; ``bench/fakegpu.py`` measures a hundred among a thousand nodes."""
+    """The slowest of a dozen; ``bench/fakegpu`` measures a hundred among a thousand nodes."""
     assert operator.pid
     kwok_node("fp-edits", labels={POOL: "four"})
     wait_gpus(cp, "fp-edits", 4)

@@ -165,7 +165,7 @@ def nested_original(cp: ControlPlane, alice: Tenant, product: Product) -> None:
 
 
 def huge_original(cp: ControlPlane, alice: Tenant, product: Product) -> None:
-    """It is compared with nodes that are cut to order."""
+    """It is compared with dynamic MIG nodes."""
     alice.create(hostile.huge_original("huge", tolerations=hostile.TOLERATES))
     alice.wait_answered("huge-", product)
 
@@ -188,8 +188,8 @@ def test_unreadable_annotations_do_not_stop_migrations_of_other_pods(
 ) -> None:
     """The scheduler that has just started looks at all of them, and restores the honest one."""
     kwok_node("cut", mig={"2g.20gb": 1, "1g.10gb": 4})
-    for_hostile_pods = hostile.cut_to_order("to-order")
-    kwok_node("to-order", labels=for_hostile_pods.labels, taints=for_hostile_pods.taints)
+    for_hostile_pods = hostile.dynamic_mig_node("dynamic")
+    kwok_node("dynamic", labels=for_hostile_pods.labels, taints=for_hostile_pods.taints)
     bob.wait_served(pod("holder", limits={BIG: "1"}), product)
     attack(cp, alice, product)
     # Two of them: the only pod of a Deployment is not moved unless it says so.

@@ -18,6 +18,8 @@ from tests.controlplane.workloads import Json, Watcher, annotation, controlled
 from tools.controlplane import ApiError, ControlPlane, wait_until
 from tools.product import Product
 
+pytestmark = pytest.mark.kubernetes("1.36", "MutatingAdmissionPolicy is not v1 before")
+
 CASE = Path(__file__).parents[1] / "cases" / "08b-live-sidecar-policy.yaml"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
 BINDINGS = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled, cuda, node_of, pod
+from tests.dra import claiming
 from tests.feature_discovery_labels import MIXED, RENAMED, SLICED, WHOLE
 from tools.controlplane import ControlPlane
 from tools.product import ROOT
@@ -58,8 +59,7 @@ def test_map_gets_no_gpu_with_held_shares(here: Watcher, kwok_node: MakeNode) ->
 def test_map_waits_until_a_claim_holder_is_gone(here: Watcher, kwok_node: MakeNode) -> None:
     """Which of the two GPUs the claim got is not known."""
     kwok_node("driven", labels=WHOLE)
-    claims = [{"name": "gpu", "resourceClaimName": "mine"}]
-    here.create(pod("holder", scheduler="other", resourceClaims=claims))
+    here.create(pod("holder", scheduler="other", **claiming("mine")))
     here.bind("holder", "driven", {})
     here.wait_bound(1)
 
@@ -127,7 +127,8 @@ def driver(cp: ControlPlane) -> Iterator[None]:
         cp.client.delete_if_there(path)
 
 
-def test_requests_for_dra_gpus_get_a_dra_hint(
+@pytest.mark.kubernetes("1.36", "DRAExtendedResource is off by default before")
+def test_requests_for_dra_gpus_get_claims(
     here: Watcher, kwok_node: MakeNode, cp: ControlPlane, driver: None
 ) -> None:
     """The node has GPUs by feature discovery's labels, and no plugin offers any."""
@@ -136,6 +137,6 @@ def test_requests_for_dra_gpus_get_a_dra_hint(
     case: Path = CASES / "15-dra-extended-resource.yaml"
     cp.kubectl("apply", "--namespace", here.namespace, "-f", str(case))
 
-    here.wait_explained("legacy", "a DRA driver may serve the node's GPUs")
-    here.wait_explained("legacy", "Insufficient nvidia.com/gpu from a device plugin")
-    here.wait_explained("implicit", "gpu-scheduler does not allocate DRA devices yet")
+    bound = here.wait_bound(2)
+    named = [one["status"]["extendedResourceClaimStatus"] for one in bound]
+    assert len({one["resourceClaimName"] for one in named}) == 2

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.http.attackers import MIB, anything, flood, memory_of
+from tests.http.httpserver.attackers import MIB, anything, flood, memory_of
 from tests.unit.webhook.pods import pod
 from tools.controlplane import ControlPlane
 from tools.product import Product

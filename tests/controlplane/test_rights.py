@@ -362,6 +362,10 @@ POLICIES: Final = (
     "fencing",
     "deletes",
     "status",
+    "volumes",
+    "claims",
+    "claim-terms",
+    "extended-resources",
     "partitions",
     "preemptions",
 )

@@ -27,6 +27,7 @@ def test_case_01_each_scheduler_binds_the_pods_that_name_it(
         here.create(pod(scheduler.partition("-")[0], limits={GPU: "1"}, scheduler=scheduler))
     with kube_scheduler(cp):
         here.wait_bound(2)
+        here.wait_told("default", "Scheduled")  # it writes the event after the Binding
 
     of = {item["metadata"]["name"]: item for item in here.pods()}
     assert {name: node_of(item) for name, item in of.items()} == {
@@ -35,7 +36,6 @@ def test_case_01_each_scheduler_binds_the_pods_that_name_it(
         "unknown": "",
     }
     here.wait_told("gpu", "Scheduled")
-    here.wait_told("default", "Scheduled")
     reporters = {name: {event["reportingController"] for event in here.events(name)} for name in of}
     assert "gpu-scheduler" in reporters["gpu"]
     assert "gpu-scheduler" not in reporters["default"] | reporters["unknown"]

@@ -13,7 +13,6 @@ import io
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,15 +20,13 @@ import pytest
 import yaml
 from cryptography import x509
 
-from tests.built_programs import fail_if_missing
-from tests.controlplane.conftest import HERE, MakeNode
+from tests.controlplane.conftest import MakeNode
 from tests.controlplane.release import NAME, NAMESPACE, Release
 from tests.controlplane.workloads import Json, Watcher, controlled, node_of, pod
-from tests.leftovers import API_KINDS, everything
+from tests.leftovers import API_KINDS, everything, wait_until_gone
 from tools.charts.copies import SCHEDULER
 from tools.charts.helm import HELMS
 from tools.controlplane import ApiError, ControlPlane, ControlPlaneError, wait_until
-from tools.controlplane.control_plane import DEFAULT_COMPONENTS
 from tools.product import ROOT
 
 CHART: Final = SCHEDULER.relative_to(ROOT)
@@ -59,14 +56,9 @@ TICKET: Final = {
 
 
 @pytest.fixture(scope="module")
-def cp(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
+def cp(untouched: ControlPlane) -> ControlPlane:
     """With a kube-scheduler, and nothing of ours installed."""
-    fail_if_missing(request, HERE)
-    components = DEFAULT_COMPONENTS | {"kube-scheduler"}
-    with ControlPlane.start(tmp_path_factory.mktemp("up"), components=components) as plane:
-        yield plane
+    return untouched
 
 
 @pytest.fixture
@@ -295,4 +287,6 @@ def own_deployments(cp: ControlPlane) -> list[Json]:
 def remove(cp: ControlPlane, release: Release) -> None:
     """The release and its kinds, for the next test."""
     release.helm("uninstall", NAME, "--wait", "--ignore-not-found")
-    cp.kubectl("delete", "crd", "-l", "app.kubernetes.io/name=gpu-scheduler", "--wait")
+    ours = ("crd", "-l", "app.kubernetes.io/name=gpu-scheduler")
+    cp.kubectl("delete", *ours, "--wait=false")
+    wait_until_gone(cp, lambda: cp.kubectl("get", *ours, "-o", "name").split())

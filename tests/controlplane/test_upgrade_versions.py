@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,10 +17,9 @@ import pytest
 
 from scheduler.model import well_known
 from scheduler.model.crd import former_version, migration_codec
-from tests.built_programs import fail_if_missing
 from tests.controlplane import device_audit
 from tests.controlplane.balancer import Balancer
-from tests.controlplane.conftest import HERE, MakeNode
+from tests.controlplane.conftest import MakeNode
 from tests.controlplane.migration_scene import BIG, SMALL, of, uids
 from tests.controlplane.release import NAME, NAMESPACE, REGISTRATION, Release
 from tests.controlplane.test_upgrade import WAIT
@@ -34,7 +32,6 @@ from tests.controlplane.version_scene import (
 )
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled, node_of, pod, tier
 from tools.controlplane import ControlPlane, wait_until
-from tools.controlplane.control_plane import DEFAULT_COMPONENTS
 from tools.controlplane.ports import free_ports
 from tools.product import ROOT
 
@@ -54,15 +51,9 @@ figures = logging.getLogger("figures")
 
 
 @pytest.fixture(scope="module")
-def cp(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ControlPlane]:
+def cp(untouched: ControlPlane) -> ControlPlane:
     """With a kube-scheduler for the release's own pods, and a whole audit log."""
-    fail_if_missing(request, HERE)
-    components = DEFAULT_COMPONENTS | {"kube-scheduler"}
-    directory = tmp_path_factory.mktemp("versions")
-    with ControlPlane.start(directory, components=components, audit=True) as plane:
-        yield plane
+    return untouched
 
 
 class Scene:

@@ -89,11 +89,11 @@ class Plant:
     def serve(self, certificate: bytes, key: bytes) -> None:
         """Lay another pair before the webhook, and wait until it shows it."""
         folder = self.product.directory / "certs"
-        before = self.product.log("webhook").count("New certificate in use")
+        before = self.product.log("webhook").count("certificate loaded")
         (folder / "tls.crt").write_bytes(certificate)
         (folder / "tls.key").write_bytes(key)
         wait_until(
-            lambda: self.product.log("webhook").count("New certificate in use") > before,
+            lambda: self.product.log("webhook").count("certificate loaded") > before,
             what="the webhook to take the pair over",
         )
 

@@ -206,7 +206,7 @@ def test_certificate_renewal_misses_no_pod(bench: Bench, client: Client, namespa
     def is_served_by_the_new_one() -> bool:
         body = pod(name=f"w{next(numbers)}-0", map_text=MAP)
         assert environment(client.create(pods(namespace), body)) == {"app": "0,1"}
-        return any(line.startswith("New certificate in use") for line in bench.log())
+        return "certificate loaded" in bench.log()
 
     wait_until(is_served_by_the_new_one, what="the new certificate to be served")
     bench.register(bench.bundle.ca_pem)

@@ -98,7 +98,9 @@ def test_reader_of_pods_and_events_gets_reason_and_next_step(
         what="the event",
     )
 
-    result = why(pending.namespace, "big", kubeconfig("reader", READ_POD, READ_EVENTS))
+    config = kubeconfig("reader", READ_POD, READ_EVENTS)
+
+    result = why(pending.namespace, "big", config, "-o", "wide")
 
     assert result.status == 2, result.err
     assert f"{pending.namespace}/big waits" in result.out
@@ -138,7 +140,7 @@ def test_decisions_api_explains_every_node(
 ) -> None:
     config = kubeconfig("both", READ_POD, READ_EVENTS)
 
-    result = why(pending.namespace, "big", config, *server(product))
+    result = why(pending.namespace, "big", config, *server(product), "-o", "wide")
     told = json.loads(why(pending.namespace, "big", config, *server(product), "-o", "json").out)
 
     assert result.status == 2
@@ -247,7 +249,7 @@ def test_missing_pod_is_one_line_and_an_error(
     result = why(namespace, "absent", kubeconfig("absent", READ_POD))
 
     assert result.status == 1
-    assert result.err == 'gpuctl why: pods "absent" not found\n'
+    assert result.err == f"gpuctl why: pod absent not found in namespace {namespace}\n"
 
 
 def test_user_without_rights_gets_a_message(namespace: str, cp: ControlPlane) -> None:

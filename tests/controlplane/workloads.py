@@ -233,3 +233,9 @@ def fetch(port: int, path: str) -> str:
         return connection.getresponse().read().decode()
     finally:
         connection.close()
+
+
+def as_created(body: Json) -> Json:
+    """An object as it is created: without what the API server writes itself."""
+    meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
+    return {**body, "metadata": meta}

@@ -17,7 +17,9 @@ import yaml
 from fakegpu.topology.document import read_topology
 from fakegpu.topology.mig_config import read
 from tools.charts.copies import ROOT
+from tools.release import present
 
+VERSION = present()
 NAMED_BY_THE_SEEDS = (
     "Dockerfile",
     "generate-webhook-certs.sh",
@@ -135,9 +137,9 @@ def test_the_cluster_for_maps_is_made_and_its_workers_named_in_order() -> None:
 def test_local_deployment_builds_loads_and_installs_both_charts() -> None:
     in_order(
         dry("scripts/deploy-local.sh"),
-        "docker build --tag gpu-scheduler:latest",
-        "kind load docker-image gpu-scheduler:latest --name gpu-scheduler-cluster",
-        "docker build --tag gpu-scheduler-check:latest",
+        f"docker build --tag gpu-scheduler:{VERSION}",
+        f"kind load docker-image gpu-scheduler:{VERSION} --name gpu-scheduler-cluster",
+        f"docker build --tag gpu-scheduler-check:{VERSION}",
         "helm upgrade --install gpu-scheduler charts/gpu-scheduler",
         "helm upgrade --install gpu-test charts/gpu-scheduler-check",
         "logs",
@@ -174,8 +176,8 @@ def test_setup_runs_the_seed_steps_in_order() -> None:
 def test_the_webhook_is_registered_after_it_answers() -> None:
     in_order(
         dry("webhook/scripts/build-and-deploy.sh"),
-        "docker build --tag gpu-webhook:latest",
-        "kind load docker-image gpu-webhook:latest --name gpu-sim-cluster",
+        f"docker build --tag gpu-webhook:{VERSION}",
+        f"kind load docker-image gpu-webhook:{VERSION} --name gpu-sim-cluster",
         "webhook-tls-secret.yaml",
         "00-namespace.yaml",
         "01-rbac.yaml",
@@ -314,8 +316,8 @@ def test_external_ci_step_installs_everything_in_an_existing_cluster() -> None:
         text,
         "# needs: docker kind kubectl helm",
         "use-context kind-mine",
-        "kind load docker-image gpu-scheduler:latest --name mine",
-        "kind load docker-image gpu-scheduler-check:latest --name mine",
+        f"kind load docker-image gpu-scheduler:{VERSION} --name mine",
+        f"kind load docker-image gpu-scheduler-check:{VERSION} --name mine",
         "helm upgrade --install gpu-operator charts/fake-gpu-operator",
         "--values examples/cluster/fake-gpu-values.yaml --wait",
         "label node mine-worker --overwrite run.ai/simulated-gpu-node-pool=mig gpu-node-name=node1",

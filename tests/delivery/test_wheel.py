@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import subprocess
-import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +14,10 @@ import pytest
 from gpuctl.__main__ import COMMANDS
 from gpuctl.commands.demo import NEEDS
 from tests.builders import dynamic, pod
+from tests.delivery.wheel_environment import PACKAGES, Environment, installed
 from tests.unit.gpuctl.test_defrag import fragmented, snapshot
 from tools.charts.copies import ROOT
 
-PACKAGES: Final = ("scheduler", "webhook", "fakegpu", "gpucheck", "gpuctl")
 #: Top-level packages of the repository; an import of one of them must resolve inside the wheel.
 OURS: Final = (*PACKAGES, "tools", "tests", "bench")
 MANIFESTS: Final = """\
@@ -35,40 +32,9 @@ spec:
 """
 
 
-class Environment:
-    """A virtual environment with the wheel and its dependencies, and an empty directory."""
-
-    def __init__(self, root: Path, directory: Path) -> None:
-        self.programs = root / "bin"
-        self.packages = root / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
-        self.directory = directory
-
-    def run(self, program: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment outside of the checkout."""
-        variables = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "COLUMNS": "100"}
-        command = [self.programs / program, *words]
-        return subprocess.run(
-            command, cwd=self.directory, env=variables, capture_output=True, text=True, check=False
-        )
-
-    def gpuctl(self, *words: str | Path) -> str:
-        """The output of a gpuctl command that succeeds."""
-        result = self.run("gpuctl", *words)
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
-
-
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    root = tmp_path_factory.mktemp("wheel")
-    python = sys.executable
-    build = [python, "-m", "hatchling", "build", "-t", "wheel", "-d", str(root / "dist")]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = (root / "dist").glob("*.whl")
-    subprocess.run([python, "-m", "venv", "--without-pip", root / "env"], check=True)
-    made = Environment(root / "env", tmp_path_factory.mktemp("elsewhere"))
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "--python", str(root / "env")]
-    subprocess.run([*pip, "install", "--quiet", "--no-index", "--no-deps", str(wheel)], check=True)
+    made = installed(tmp_path_factory.mktemp("wheel"))
     # The dependencies come from this environment. Python ignores .pth files in a directory that a
     # .pth file adds, so the editable installation of the checkout is not on the path.
     path = made.packages / "dependencies.pth"
@@ -156,7 +122,7 @@ def test_replay_and_defrag_read_a_snapshot(environment: Environment, tmp_path: P
 
 @pytest.mark.parametrize(
     "words",
-    [("why", "p"), ("snapshot",), ("doctor",), ("defrag", "team/big")],
+    [("why", "p"), ("top",), ("free",), ("snapshot",), ("doctor",), ("defrag", "team/big")],
     ids=lambda words: words[0],
 )
 def test_a_command_without_a_cluster_fails_with_one_line(

@@ -13,23 +13,42 @@ from typing import Final
 
 import msgspec
 
-from scheduler.framework.decision import Decision, Placement
+from scheduler.framework.decision import Decision, Placement, Rejection
 from scheduler.framework.decision import Preemption as OurPreemption
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import NO_NODES_TEXT, Diagnosis
-from tests.differential.sequence import SetObject
+from scheduler.plugins.dynamic_resources.allocation.taken_devices import Problem
+from tests.differential.dra.allocations import NO_CLAIMS, OurAllocations, requests_of
+from tests.differential.sequence import AllocateClaim, SetObject
 
 _HEAD: Final = re.compile(r"0/\d+ nodes are available: ?")
-_PREEMPTION: Final = re.compile(r"\.? ?preemption: .*", re.DOTALL)
+#: What PostFilter came to: that of DynamicResources, then that of preemption.
+_PREEMPTION: Final = re.compile(
+    r"(?:\. deallocation of ResourceClaim completed,)?\.? ?preemption: .*", re.DOTALL
+)
 _COUNTED: Final = re.compile(r"(\d+) (.+)")
-#: Our reasons have the text of Kubernetes up to 1.34, which names the taint (difference D1).
+#: Our reasons have the text of Kubernetes up to 1.34, which names the taint (difference D2).
 _TAINT: Final = re.compile(r"node\(s\) had untolerated taint \{.*\}")
 _TAINT_TEXT: Final = "node(s) had untolerated taint(s)"
 #: Which objects a reason is about, behind kube-scheduler's text (difference D4).
-_DETAIL: Final = re.compile(r" \((?:claim|class|volume|driver) .*\)$")
+_DETAIL: Final = re.compile(
+    r" \((?:claim|class|volume|driver|request|shared counters|duplicate|slice|counter) .*\)$"
+)
+#: A pod's name in a live run, behind its name in the sequence.
+_LIVE_NAME: Final = re.compile(r"\b([pq]\d+)-\d+\b")
+#: kube-scheduler ends the whole attempt with an error where a request is impossible on one node
+#: (difference D9).
+FAILED: Final = "the attempt ended with an error"
 #: kube-scheduler gives this to every node that is not named by a pod whose required node affinity
-#: names its nodes; ours gives each node its own reasons (difference D2).
+#: names its nodes; ours gives each node its own reasons (difference D3).
 NOT_NAMED: Final = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+
+
+Effects = tuple[SetObject | AllocateClaim, ...]
+NO_DEVICES: Final = Problem.NO_DEVICES.value
+INVALID: Final = Problem.INVALID_POOL.value
+#: Ours does not search on where kube-scheduler finds nothing in the end (difference D9).
+_LIMIT: Final = re.compile(r"the search for devices takes more than \d+ steps")
 
 
 class Victims(msgspec.Struct, frozen=True, array_like=True):
@@ -58,7 +77,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     nodes: str = ""
     choice: str = ""
     reasons: dict[str, int] = {}
-    effects: tuple[SetObject, ...] = ()
+    effects: Effects = ()
     preemption: Preemption | None = None
 
     @property
@@ -79,6 +98,7 @@ class OurAnswer(msgspec.Struct, frozen=True, kw_only=True):
     candidates: Mapping[str, Victims] = {}
     best: tuple[str, ...] = ()
     named: frozenset[str] | None = None
+    claims: OurAllocations = NO_CLAIMS
 
     def only_at(self, node_name: str) -> OurAnswer:
         """The answer about a pod that is nominated for this node: kube-scheduler asks its extender
@@ -91,11 +111,17 @@ class OurAnswer(msgspec.Struct, frozen=True, kw_only=True):
         return self.decision.node_name if isinstance(self.decision, Placement) else ""
 
     @property
+    def deallocates(self) -> str:
+        """The claim whose allocation the decision gives up."""
+        found = self.decision.deallocates if isinstance(self.decision, Rejection) else None
+        return f"{found.namespace}/{found.name}" if found is not None else ""
+
+    @property
     def reasons(self) -> dict[str, int]:
         """The decision's reasons in kube-scheduler's words, without our numbers."""
         if isinstance(self.decision, Placement):
             return {}
-        return reasons_of(self.decision.diagnosis, self.named)
+        return reasons_of(self.decision.diagnosis, self.named, self.claims)
 
 
 def placed(nodes: Iterable[str], choice: str) -> Answer:
@@ -106,6 +132,26 @@ def placed(nodes: Iterable[str], choice: str) -> Answer:
 def rejected(message: str) -> Answer:
     """kube-scheduler found none; ``message`` is that of the condition PodScheduled."""
     return Answer(reasons=parse(message))
+
+
+def failed() -> Answer:
+    """kube-scheduler's attempt ended with an error."""
+    return Answer(reasons={FAILED: 0})
+
+
+def allocation_difference(theirs: Answer, ours: OurAnswer) -> str:
+    """What differs between the allocations on the chosen node: how many devices each request has,
+    and which of its alternatives was chosen. The devices may be other ones."""
+    given = {
+        one.key.partition("/")[2]: requests_of(one.allocation)
+        for one in theirs.effects
+        if isinstance(one, AllocateClaim) and one.allocation is not None
+    }
+    new = ours.claims.new.get(theirs.choice)
+    for name, requests in (new.requests if new is not None else {}).items():
+        if requests != given.get(name):
+            return f"claim {name}: kube-scheduler meets {given.get(name)}; ours {requests}"
+    return ""
 
 
 def parse(message: str) -> dict[str, int]:
@@ -126,12 +172,16 @@ def parse(message: str) -> dict[str, int]:
             found[counted[2]] = int(counted[1])
         elif part:
             # What preemption came to may follow, without a word of its own.
-            found[part.partition(". ")[0]] = 0
+            found[_by_sequence(part.partition(". ")[0])] = 0
     return found
 
 
-def reasons_of(diagnosis: Diagnosis, named: frozenset[str] | None = None) -> dict[str, int]:
-    """The same of our diagnosis, for a pod that names these nodes."""
+def reasons_of(
+    diagnosis: Diagnosis,
+    named: frozenset[str] | None = None,
+    claims: OurAllocations = NO_CLAIMS,
+) -> dict[str, int]:
+    """The same of our diagnosis, for a pod that names these nodes and has these claims."""
     if diagnosis.general is not None:
         return {_in_their_words(diagnosis.general.text): 0}
     counts: Counter[str] = Counter()
@@ -139,7 +189,10 @@ def reasons_of(diagnosis: Diagnosis, named: frozenset[str] | None = None) -> dic
         if named is not None and name not in named:
             counts[NOT_NAMED] += 1
         else:
-            counts.update(_in_their_words(reason.text) for reason in reasons)
+            searched = {f"Insufficient {one}" for one in claims.served.get(name, ())}
+            texts = {_in_their_words(one.text) for one in reasons if not _LIMIT.fullmatch(one.text)}
+            # Ours counts their devices as a resource; theirs is a claim, after all resources.
+            counts.update(texts - searched or {INVALID if name in claims.invalid else NO_DEVICES})
     return dict(counts)
 
 
@@ -160,7 +213,12 @@ def named_nodes(pod: Pod) -> frozenset[str] | None:
 
 
 def _in_their_words(text: str) -> str:
-    return _TAINT_TEXT if _TAINT.fullmatch(text) else _DETAIL.sub("", text)
+    return _TAINT_TEXT if _TAINT.fullmatch(text) else _by_sequence(_DETAIL.sub("", text))
+
+
+def _by_sequence(text: str) -> str:
+    """The text with the pod's name in the sequence: claims of ephemeral volumes have its name."""
+    return _LIVE_NAME.sub(r"\1", text)
 
 
 def preemption_difference(theirs: Preemption, ours: OurAnswer) -> str:
@@ -178,6 +236,17 @@ def preemption_difference(theirs: Preemption, ours: OurAnswer) -> str:
 
 def difference(theirs: Answer, ours: OurAnswer) -> str:
     """What differs; empty where nothing does."""
+    if FAILED in theirs.reasons:
+        return "" if ours.claims.failing else f"an error for kube-scheduler only: {ours.reasons}"
+    if ours.claims.problems:
+        return f"our allocation is not valid: {'; '.join(ours.claims.problems)}"
+    if failing := sorted(ours.claims.failing & theirs.feasible):
+        return f"an error for us only, in kube-scheduler's order: {failing}"
+    return _difference(theirs, ours)
+
+
+def _difference(theirs: Answer, ours: OurAnswer) -> str:
+    """The same of answers about nodes."""
     if theirs.preemption is not None:
         return preemption_difference(theirs.preemption, ours)
     if theirs.feasible != ours.feasible:

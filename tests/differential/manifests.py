@@ -86,6 +86,38 @@ def foreign(name: str, workload: Workload, node_name: str) -> Json:
     return {**body, "spec": {**body["spec"], **placed}}
 
 
+def gated(body: Json) -> Json:
+    """The pod with a scheduling gate."""
+    return {**body, "spec": {**body["spec"], "schedulingGates": [{"name": "example.com/claims"}]}}
+
+
+def ephemeral_claims(body: Json, uid: str) -> list[Json]:
+    """The claims of a pod's generic ephemeral volumes, as kube-controller-manager creates them.
+
+    A volume that is named ``late`` has no claim yet; the claim of one that is named ``taken``
+    belongs to another pod.
+    """
+    meta = body["metadata"]
+    return [
+        {
+            "metadata": {
+                "name": f"{meta['name']}-{one['name']}",
+                "namespace": meta["namespace"],
+                "ownerReferences": [_owner("other", "other") if one["name"] == "taken" else own],
+            },
+            "spec": one["ephemeral"]["volumeClaimTemplate"]["spec"],
+            "status": {"phase": "Pending"},
+        }
+        for own in [_owner(meta["name"], uid)]
+        for one in body["spec"].get("volumes", ())
+        if "ephemeral" in one and one["name"] != "late"
+    ]
+
+
+def _owner(name: str, uid: str) -> Json:
+    return {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid, "controller": True}
+
+
 def start_time(name: str) -> str:
     """When a pod with this name in the sequence started: no two at the same time, in an order
     that is not that of their creation.
@@ -95,10 +127,18 @@ def start_time(name: str) -> str:
 
 
 def stored(manifest: Json) -> Json:
-    """Any other object as it is stored: with a uid, a volume with that of its claim."""
+    """Any other object as it is stored: with a uid, a bound volume with that of its claim."""
     found = {**manifest, "metadata": {"uid": key_of(manifest), **manifest["metadata"]}}
     claim = manifest.get("spec", {}).get("claimRef")
-    return with_claim_uid(found, f"{claim['namespace']}/{claim['name']}") if claim else found
+    if not claim:
+        return found
+    uid = f"{claim['namespace']}/{claim['name']}" if is_bound(manifest) else None
+    return with_claim_uid(found, uid)
+
+
+def is_bound(volume: Json) -> bool:
+    """Whether a volume with a claim is bound to it; one that is not is kept for the claim."""
+    return bool(volume["status"]["phase"] == "Bound")
 
 
 def with_claim_uid(volume: Json, uid: str | None) -> Json:

@@ -34,6 +34,7 @@ from scheduler.state.event import Event
 from scheduler.watch.informers import every
 from scheduler.watch.reflector import WatchSource
 from tests.differential.answers import OurAnswer, Victims, named_nodes
+from tests.differential.dra.allocations import our_allocations
 
 NAMESPACE: Final = "default"
 #: Every watched kind but those of our own controllers.
@@ -71,7 +72,8 @@ class OurSide:
         decision = schedule_one(self.cluster, pod, pipeline, Budget(_UNLIMITED))
         view = beside_nominated(self.cluster, pod)
         filtered = pipeline.pre_filter(view, pod)
-        names = frozenset(one.node.name for one in view.candidates() if one.node is not None)
+        nodes = [one.node for one in view.candidates() if one.node is not None]
+        names = frozenset(one.name for one in nodes)
         if isinstance(filtered, Refuse):
             why = (filtered.reason.text,)
             return OurAnswer(
@@ -82,15 +84,17 @@ class OurSide:
         )
         texts = {name: tuple(map(with_numbers, every)) for name, every in reasons.items()}
         candidates = self._candidates(decision)
+        feasible = names - texts.keys()
         return OurAnswer(
             candidates={
                 one.node_name: Victims(_names(one.victims), one.violations) for one in candidates
             },
             best=tuple(one.node_name for one in best(candidates)) if candidates else (),
-            feasible=names - texts.keys(),
+            feasible=feasible,
             rejected=texts,
             decision=decision,
             named=named_nodes(pod),
+            claims=our_allocations(view, pod, nodes, feasible),
         )
 
     def _candidates(self, decision: Decision) -> list[Candidate]:

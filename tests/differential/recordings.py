@@ -1,10 +1,12 @@
 """Recordings: sequences with the answers of kube-scheduler, one JSON line each.
 
-Storage objects are written as short arrays (``short_storage``), reasons by short names.
+Storage objects are written as short arrays (``short_storage``), reasons by short names. The lines
+of ``claims`` and ``sources`` are compressed, because slices and further volumes are long.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.differential.answers import Answer
+from tests.differential.answers import FAILED, Answer
 from tests.differential.sequence import FORM, Sequence
 from tests.differential.short_storage import short_volume, shortened, whole, whole_volume
 
@@ -20,10 +22,14 @@ from tests.differential.short_storage import short_volume, shortened, whole, who
 KEPT: Final = Path(__file__).with_name("recorded")
 #: The seeds whose recordings are kept there, by kind; others are kept in the user's cache.
 KEPT_SEEDS: Final = {
+    "claims": range(1, 301),
     "core": range(1, 301),
-    "preemption": range(1, 101),
+    "preemption": range(1, 131),
+    "sources": range(1, 61),
     "volumes": range(201, 261),
 }
+COMPRESSED: Final = ".gz"
+_COMPRESSED_KINDS: Final = ("claims", "sources")
 #: Where an answer has its effects, and an object's step its manifest.
 _EFFECTS: Final = 3
 _EFFECTS_END: Final = 4
@@ -35,12 +41,16 @@ FOUND: Final = Path(__file__).with_name("found")
 _TEXTS: Final = {
     "affinity": "node(s) didn't match Pod's node affinity/selector",
     "anti": "node(s) didn't match pod anti-affinity rules",
+    "claim": "resourceclaim not available on the node",
     "cordon": "node(s) were unschedulable",
     "cpu": "Insufficient cpu",
+    "devices": "cannot allocate all claims",
     "existing": "node(s) didn't satisfy existing pods anti-affinity rules",
+    "failed": FAILED,
     "gpu": "Insufficient nvidia.com/gpu",
     "memory": "Insufficient memory",
     "near": "node(s) didn't match pod affinity rules",
+    "pools": "invalid resource pools were encountered",
     "pods": "Too many pods",
     "ports": "node(s) didn't have free ports for the requested pod ports",
     "spread": "node(s) didn't match pod topology spread constraints",
@@ -50,10 +60,12 @@ _TEXTS: Final = {
     "taint": "node(s) had untolerated taint(s)",
     "unnamed": "node(s) didn't satisfy plugin(s) [NodeAffinity]",
     "widget": "Insufficient example.com/widget",
+    "disk": "node(s) had no available disk",
     "volume-affinity": "node(s) didn't match PersistentVolume's node affinity",
     "volume-limit": "node(s) exceed max volume count",
     "volume-none": "node(s) didn't find available persistent volumes to bind",
     "volume-size": "node(s) did not have enough free storage",
+    "volume-unbound": "pod has unbound immediate PersistentVolumeClaims",
     "volume-user": (
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
         " already in-use by another pod"
@@ -75,7 +87,10 @@ def read(path: Path) -> Iterator[Recording]:
     """The recordings in a file, one in each line; none where there is no file."""
     if not path.exists():
         return
-    for line in path.read_bytes().splitlines():
+    content = path.read_bytes()
+    if path.suffix == COMPRESSED:
+        content = gzip.decompress(content)
+    for line in content.splitlines():
         recorded = msgspec.json.decode(line)
         _each_object(recorded, whole)
         _each_volume(recorded, whole_volume)
@@ -86,10 +101,11 @@ def read(path: Path) -> Iterator[Recording]:
 
 def file_of(kind: str, seed: int) -> Path:
     """The file in which a seed is recorded."""
+    name = f"{kind}.jsonl{COMPRESSED}" if kind in _COMPRESSED_KINDS else f"{kind}.jsonl"
     if seed in KEPT_SEEDS.get(kind, ()):
-        return KEPT / f"{kind}.jsonl"
+        return KEPT / name
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "gpu-scheduler" / "differential" / f"{kind}.jsonl"
+    return cache / "gpu-scheduler" / "differential" / name
 
 
 def of_kind(kind: str) -> Iterator[Recording]:
@@ -102,8 +118,9 @@ def of_kind(kind: str) -> Iterator[Recording]:
 def append(path: Path, recording: Recording) -> None:
     """Add a recording to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    line = encoded(recording) + b"\n"
     with path.open("ab") as file:
-        file.write(encoded(recording) + b"\n")
+        file.write(gzip.compress(line, mtime=0) if path.suffix == COMPRESSED else line)
 
 
 def encoded(recording: Recording) -> bytes:

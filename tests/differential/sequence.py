@@ -31,7 +31,8 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A pod template; ``spec`` are further fields of the pod's spec.
 
     In ``spec`` the fields of affinities are called ``required`` and ``preferred`` without
-    ``DuringSchedulingIgnoredDuringExecution``.
+    ``DuringSchedulingIgnoredDuringExecution``. ``templates`` are the specs of ResourceClaims that
+    are created with each pod, by the names in ``spec.resourceClaims``.
     """
 
     namespace: str
@@ -40,6 +41,7 @@ class Workload(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     ports: tuple[dict[str, Any], ...] = ()
     priority: str = ""
     spec: dict[str, Any] = {}
+    templates: dict[str, dict[str, Any]] = {}
 
 
 class CreatePod(msgspec.Struct, frozen=True, array_like=True, tag="pod"):
@@ -103,6 +105,18 @@ class DeleteObject(msgspec.Struct, frozen=True, array_like=True, tag="no-object"
     key: str
 
 
+class AllocateClaim(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
+    """What kube-scheduler wrote into the status of a ResourceClaim.
+
+    ``users`` are the names of the pods in ``reservedFor``. It is the effect of a pod's decision,
+    and no step of a sequence.
+    """
+
+    key: str
+    allocation: dict[str, Any] | None = None
+    users: tuple[str, ...] = ()
+
+
 class SetNamespace(msgspec.Struct, frozen=True, array_like=True, tag="namespace"):
     """A namespace gets other labels."""
 
@@ -138,12 +152,16 @@ class Sequence(msgspec.Struct, frozen=True, kw_only=True):
 
     def every_step(self) -> Iterator[Step]:
         """The first state as steps, then the steps."""
+        yield from self.first_steps()
+        yield from self.objects
+        yield from self.steps
+
+    def first_steps(self) -> Iterator[SetNamespace | SetNode]:
+        """The namespaces and nodes, in any order."""
         for name, labels in self.namespaces.items():
             yield SetNamespace(name, labels)
         for node in self.nodes:
             yield SetNode(node)
-        yield from self.objects
-        yield from self.steps
 
     def until(self, last: Step) -> Sequence:
         """The sequence that ends with this step."""

@@ -38,6 +38,11 @@ HEAD = "0/3 nodes are available: "
             id="with what preemption came to",
         ),
         pytest.param(
+            f"{HEAD}3 Insufficient cpu. deallocation of ResourceClaim completed, preemption: no.",
+            {"Insufficient cpu": 3},
+            id="with what was deallocated",
+        ),
+        pytest.param(
             f'{HEAD}persistentvolumeclaim "a" not found. preemption: no.',
             {'persistentvolumeclaim "a" not found': 0},
             id="reason about the whole pod",
@@ -173,3 +178,9 @@ def test_host_port_is_taken_until_its_last_pod_is_gone() -> None:
     state.delete_pod("team-first")
     reason = "node(s) didn't have free ports for the requested pod ports"
     assert side.answer("team-p").reasons == {reason: 1}
+
+
+def test_claim_of_an_ephemeral_volume_has_the_name_of_the_sequence() -> None:
+    text = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "{}-late"'
+    theirs = parse(f"0/2 nodes are available: {text.format('p5-17')}. preemption: not eligible.")
+    assert theirs == {text.format("p5"): 0}

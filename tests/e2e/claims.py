@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from tests.dra import with_claim
 from tests.e2e.containers import Json, execute, shell_pod
 from tools.controlplane import ControlPlane
 from tools.realnode import RealNode
@@ -21,26 +22,9 @@ def devices(cp: ControlPlane, node: RealNode) -> list[Json]:
     return [device for one in ours for device in one.get("devices", ())]
 
 
-def claim_spec(device_class: str = DRIVER, config: Json | None = None, **exactly: Any) -> Json:
-    """The seed's ``gpu-claim``, if nothing else is said."""
-    request = {"name": "gpu", "exactly": {"deviceClassName": device_class, **exactly}}
-    parameters = [{"opaque": {"driver": DRIVER, "parameters": config}}] if config else []
-    return {"devices": {"requests": [request], "config": parameters}}
-
-
-def claiming(name: str, **source: str) -> Json:
-    """A pod with one claim: ``template=...`` or ``claim=...``."""
-    words = {"template": "resourceClaimTemplateName", "claim": "resourceClaimName"}
-    claims = [{"name": "gpu", **{words[key]: value for key, value in source.items()}}]
-    pod = shell_pod(name, resourceClaims=claims)
-    pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
-    return pod
-
-
-def make(cp: ControlPlane, namespace: str, kind: str, name: str, spec: Json) -> None:
-    """A ``resourceclaims`` or a ``resourceclaimtemplates``."""
-    path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/{kind}"
-    cp.client.create(path, {"metadata": {"name": name}, "spec": spec})
+def claiming(name: str, *, template: str = "", claim: str = "", **spec: Any) -> Json:
+    """A pod with one claim: of a template, or one that is there."""
+    return with_claim(shell_pod(name, **spec), template=template, claim=claim)
 
 
 def uuids(cp: ControlPlane, namespace: str, name: str) -> list[str]:

@@ -41,6 +41,11 @@ def shell_pod(
     }
 
 
+def one_gpu_pod(name: str, scheduler: str = "gpu-scheduler") -> Json:
+    """The one spec for nodes with a device plugin and for nodes with a DRA driver."""
+    return shell_pod(name, limits={"nvidia.com/gpu": "1"}, schedulerName=scheduler)
+
+
 def create(cp: ControlPlane, namespace: str, pod: Json) -> str:
     """Create a pod; its name."""
     return str(cp.client.create(f"/api/v1/namespaces/{namespace}/pods", pod)["metadata"]["name"])

@@ -122,10 +122,15 @@ class Scheduler:
         return str((lease["spec"].get("holderIdentity") or "").partition("_")[0])
 
     def wait_for_leader(self, *, other_than: str = "") -> str:
-        """The pod that leads."""
-        wait_until(
-            lambda: self.leader() not in ("", other_than), what="a leader", timeout_s=READY_S
-        )
+        """The pod that leads.
+
+        A pod that was killed holds the Lease until it expires.
+        """
+
+        def has_leader() -> bool:
+            return self.leader() in self.names() - {other_than}
+
+        wait_until(has_leader, what="a leader", timeout_s=READY_S)
         return self.leader()
 
     def delete(self, pod: str, *, grace_s: int | None = None) -> None:

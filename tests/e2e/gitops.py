@@ -1,7 +1,7 @@
 """A user of ArgoCD: a repository with our charts, the files of ``argocd/``, and what comes of them.
 
-The files are applied with the repository's address in them, and with nothing else changed unless a
-step says so.
+The files are applied with the repository's address in them, without a registry, and with nothing
+else changed unless a step says so.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from tools.controlplane.gitops import ArgoCD, Repository
 from tools.product import merged
 
 ADDRESS: Final = "https://git.example.com/gpu-scheduler.git"
+#: In front of the images, which the node has without a registry.
+REGISTRY: Final = "registry.example.com/"
 PROJECT: Final = "gpu-scheduler-project.yaml"
 COMPLETE: Final = "gpu-scheduler-complete-applicationset.yaml"
 CLUSTERS: Final = "gpu-scheduler-clusters-applicationset.yaml"
@@ -51,7 +53,7 @@ class Story:
     def apply(self, name: str, *, without: str = "") -> None:
         """Apply a file of ``argocd/``; of the complete set maybe all but one component."""
         text = (self.repository.directory / "argocd" / name).read_text()
-        whole = yaml.safe_load(text.replace(ADDRESS, self.repository.url))
+        whole = yaml.safe_load(text.replace(ADDRESS, self.repository.url).replace(REGISTRY, ""))
         if without:
             listed = whole["spec"]["generators"][0]["list"]
             listed["elements"] = [

@@ -30,7 +30,7 @@ from tests.e2e.delivered import (
     Scheduler,
 )
 from tests.e2e.newcomers import Newcomers
-from tests.leftovers import API_KINDS, everything, left_since
+from tests.leftovers import API_KINDS, everything, left_since, wait_until_gone
 from tools.charts.helm import HelmFailed
 from tools.controlplane import ControlPlane, ControlPlaneError
 from tools.controlplane.client import wait_until
@@ -255,5 +255,5 @@ def test_uninstall_without_kept_crds_leaves_nothing(
 
     story.scheduler.wait(replicas=0)
 
-    wait_until(lambda: not left_since(cp, story.before), what="everything to be gone")
+    wait_until_gone(cp, lambda: left_since(cp, story.before))
     log.info("the slowest newcomer took %.0f ms", newcomers.slowest_s * 1000)

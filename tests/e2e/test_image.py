@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,15 @@ import pytest
 from tests.built_programs import our_images
 from tests.e2e.containers import create, wait_for_phase
 from tools.controlplane import ControlPlane
-from tools.image.build import NAMES, ensure_images
-from tools.image.layer import digest_of
+from tools.controlplane.programs.cache import Cache
+from tools.controlplane.programs.progress import Progress
+from tools.image import dockerfile, packages, sbom
+from tools.image.build import NAMES, image
+from tools.image.dockerfile import ROOT
+from tools.image.layer import Layer, write_layer
+from tools.image.oci import write_archive
 from tools.realnode import RealNode
+from tools.release import present
 
 PROGRAMS = ("scheduler", "webhook", "gpucheck", "fakegpu")
 #: Every program is loaded with all that it imports.
@@ -28,26 +35,55 @@ print(sys.prefix, os.getuid(), len(os.listdir(sys.prefix + "/bin")))
 """
 
 
-def test_image_digest_is_independent_of_the_builder(tmp_path: Path) -> None:
-    """Made from nothing in another folder, archive and list of parts are the same bytes."""
-    pip = subprocess.run(
-        [sys.executable, "-m", "pip", "cache", "dir"], capture_output=True, text=True, check=True
-    )
-    elsewhere = {
-        **os.environ,
-        "XDG_CACHE_HOME": str(tmp_path),
-        # What was downloaded once is not asked of the network again; it is checked by its hash.
-        "PIP_CACHE_DIR": pip.stdout.strip(),
-        "GOCACHE": os.environ.get("GOCACHE", str(Path.home() / ".cache" / "go-build")),
-    }
-    first = our_images()
+#: Two of the locked packages: one has compiled code, and one has a program.
+SOME = re.compile(r"^(?:pyyaml|websocket-client)==(?:.*\\\n)*.*\n", re.MULTILINE)
 
-    second = ensure_images(environ=elsewhere)
 
-    assert first.archive != second.archive
-    assert digest_of(first.archive) == digest_of(second.archive)
-    assert first.sbom.read_bytes() == second.sbom.read_bytes()
-    shutil.rmtree(tmp_path)
+class Builder:
+    """Builds in a folder and with a cache of its own, from the wheels that pip downloaded once."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self.folder = folder
+        pip = [sys.executable, "-m", "pip", "cache", "dir"]
+        wheels = subprocess.run(pip, capture_output=True, text=True, check=True).stdout.strip()
+        self._environ = {**os.environ, "XDG_CACHE_HOME": str(folder), "PIP_CACHE_DIR": wheels}
+        self._how = (Cache.of(self._environ), self._environ, Progress())
+        self._stages = dockerfile.read()
+
+    def product(self) -> Layer:
+        """The layer with our programs."""
+        files = packages.product(self._stages["build"], self.folder / "product", *self._how)
+        files = {**files, "/LICENSE": ROOT / "LICENSE"}
+        return write_layer(self.folder / "product.tar", files)
+
+    def archive(self, lock: Path) -> tuple[bytes, str]:
+        """An image of the locked packages alone, and its SBOM."""
+        installed = self.folder / "venv"
+        packages.install(installed, *self._how, lock)
+        layer = write_layer(self.folder / "packages.tar", packages.packages(installed))
+        made = image("some:latest", self._stages[NAMES[0]], (layer,))
+        written = write_archive(self.folder / "images.tar", [made])
+        return written.read_bytes(), sbom.text(installed, made)
+
+
+def test_image_is_independent_of_the_builder(tmp_path: Path) -> None:
+    """Two packages stand for all: the steps are those of the whole image."""
+    lock = tmp_path / "lock.txt"
+    some = SOME.findall((ROOT / packages.LOCK).read_text(encoding="utf-8"))
+    lock.write_text("".join(some), encoding="utf-8")
+    assert len(some) == 2
+
+    first, second = (Builder(tmp_path / name).archive(lock) for name in ("a", "b/elsewhere"))
+
+    assert first == second
+
+
+def test_layer_with_our_programs_is_independent_of_the_builder(tmp_path: Path) -> None:
+    layer = Builder(tmp_path / "elsewhere").product()
+
+    with tarfile.open(our_images().archive) as archive:
+        assert f"blobs/sha256/{layer.digest}" in archive.getnames()
 
 
 def test_sbom_names_every_locked_package() -> None:
@@ -69,7 +105,7 @@ def test_every_program_starts_as_the_user_that_it_names(
     assert with_image is not None
     container = {
         "name": "main",
-        "image": f"{name}:latest",
+        "image": f"{name}:{present()}",
         "imagePullPolicy": "Never",
         "command": ["python", "-c", LOADED],
         "securityContext": {"readOnlyRootFilesystem": True, "runAsNonRoot": True},

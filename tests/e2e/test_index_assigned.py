@@ -9,7 +9,7 @@ import time
 
 from tests.e2e.agent import DEVICES, FAILURES, GPU, indexes, wait_allocatable
 from tests.e2e.conftest import Pool
-from tests.e2e.containers import create, delete, run, shell_pod, wait_for_phase
+from tests.e2e.containers import create, delete, one_gpu_pod, run, shell_pod, wait_for_phase
 from tools.controlplane import ControlPlane, wait_until
 from tools.product import Product
 from tools.realnode import RealNode
@@ -34,7 +34,7 @@ def time_to_run(cp: ControlPlane, namespace: str, names: list[str], scheduler: s
     """Seconds until pods of one GPU each, created one after the other, all run."""
     began = time.monotonic()
     for name in names:
-        create(cp, namespace, shell_pod(name, limits={GPU: "1"}, schedulerName=scheduler))
+        create(cp, namespace, one_gpu_pod(name, scheduler))
     for name in names:
         wait_for_phase(cp, namespace, name, "Running")
     return time.monotonic() - began
@@ -59,7 +59,9 @@ def test_a_map_reaches_the_hardware(cp: ControlPlane, eight: RealNode, namespace
 def test_pods_of_one_size_each_get_what_was_chosen_for_them(
     cp: ControlPlane, eight: RealNode, namespace: str
 ) -> None:
-    """Eight equal pods at once: each sees the GPU of its annotation, and none waits long."""
+    """Eight pods of the spec that runs on a DRA node too, at once: each sees the GPU of its
+    annotation, and none waits long.
+    """
     names = [f"equal-{number}" for number in range(8)]
     took_s = time_to_run(cp, namespace, names, "gpu-scheduler")
 

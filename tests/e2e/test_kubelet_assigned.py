@@ -9,7 +9,7 @@ import pytest
 from tests.controlplane.workloads import Watcher, annotation, cuda, node_of
 from tests.e2e.agent import DEVICES, FAILURES, GPU, POOL, Agent, wait_allocatable
 from tests.e2e.conftest import Pool
-from tests.e2e.containers import Json, create, run, shell_pod, wait_for_phase
+from tests.e2e.containers import Json, create, one_gpu_pod, run, shell_pod, wait_for_phase
 from tests.e2e.new_node import start_as_new
 from tools.controlplane import ControlPlane, wait_until
 from tools.realnode import RealNode
@@ -109,7 +109,7 @@ def test_pod_on_a_failed_gpu_gets_an_event_from_kubelet_status(
     wait_allocatable(cp, node, gpu=8)
     names = [f"w-{number}" for number in range(8)]
     for name in names:
-        create(cp, here.namespace, shell_pod(name, limits={GPU: "1"}, schedulerName=SCHEDULER))
+        create(cp, here.namespace, one_gpu_pod(name))
     for name in names:
         wait_for_phase(cp, here.namespace, name, "Running")
     path = f"/api/v1/nodes/{node.name}"

@@ -19,9 +19,12 @@ from typing import Final
 import pytest
 import yaml
 
+from tests.controlplane.dra_objects import make
+from tests.dra import claim_spec
 from tests.e2e.agent import GPU, POOL, wait_allocatable
-from tests.e2e.claims import cdi_files, claim_spec, claiming, devices, environment, make, uuids
+from tests.e2e.claims import cdi_files, claiming, devices, environment, uuids
 from tests.e2e.containers import Json, delete, execute, run, shell_pod, wait_for_phase
+from tests.e2e.seed_sharing import SEED_SHARING
 from tools.charts.copies import CHARTS
 from tools.charts.helm import helm
 from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
@@ -76,16 +79,6 @@ spec:
     resources:
       limits:
         nvidia.com/gpu: 1
-"""
-LAB_FILE: Final = """
-version: v1
-sharing:
-  timeSlicing:
-    renameByDefault: false
-    failRequestsGreaterThanOne: false
-    resources:
-    - name: nvidia.com/gpu
-      replicas: 4  # Each physical GPU appears as 4 logical GPUs
 """
 LAB_SHARED: Final = """
 apiVersion: v1
@@ -304,7 +297,7 @@ def test_eight_pods_of_the_lab_share_two_gpus(
 ) -> None:
     """``--set-file config.map.config=gpu-config.yaml``; nvidia-smi in the first shows its GPU."""
     file = release.directory / "gpu-config.yaml"
-    file.write_text(LAB_FILE)
+    file.write_text(SEED_SHARING)
     release.upgrade("--reuse-values", "--set-file", f"config.map.config={file}")
     seen = wait_allocatable(cp, node, gpu=8)
     assert seen["metadata"]["labels"]["nvidia.com/gpu.replicas"] == "4"
@@ -380,7 +373,7 @@ def test_two_chart_values_switch_to_dra(
         timeout_s=READY_S,
     )
 
-    make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec()})
+    make(cp.client, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec()})
     run(cp, namespace, claiming("gpu-pod", template="gpu-claim"))
 
     (uuid,) = uuids(cp, namespace, "gpu-pod")

@@ -84,7 +84,7 @@ def volume_of(cp: ControlPlane, namespace: str, replica: int) -> Any:
     return claim["status"]["phase"], claim["spec"]["volumeName"]
 
 
-def test_statefulset_with_claims_and_a_map_runs_on_the_nodes_of_its_volumes(
+def test_mapped_statefulset_runs_on_the_nodes_of_its_volumes(
     cp: ControlPlane, eight: RealNode, here: Watcher, disk: Path
 ) -> None:
     """Replica 0 runs on the real node with its GPUs and its files, also when it is created again;

@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 
 from scheduler.watch.client import Client
-from tests.http.election import Leases
 from tests.http.fakeapi import FakeApi
-from tests.http.madeupkubelet import MadeUpKubelet
+from tests.http.fakegpu.madeupkubelet import MadeUpKubelet
+from tests.http.leadership.election import Leases
 from tests.http.recording import Recording
 
 

@@ -17,8 +17,8 @@ from scheduler.config import Config
 from scheduler.model import well_known
 from scheduler.watch.client import Client
 from tests.builders import pod_json
-from tests.http.election import Leases
 from tests.http.fakeapi import FakeApi, Stream, listed, reply
+from tests.http.leadership.election import Leases
 
 NODE = {
     "metadata": {"name": "n1", "uid": "u-n1", "creationTimestamp": "2026-11-27T09:00:00Z"},
@@ -79,7 +79,7 @@ async def test_a_process_lists_binds_and_stops_on_a_signal(served: FakeApi, clie
     assert sent.json["target"]["name"] == "n1"
 
 
-async def test_a_leader_binds_with_its_term_and_releases_the_lease_at_the_end(
+async def test_leader_binds_with_its_term_and_releases_its_lease(
     served: FakeApi, client: Client, leases: Leases, tmp_path: Path
 ) -> None:
     """The webhook's socket is served beside it."""

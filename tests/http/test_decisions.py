@@ -17,11 +17,20 @@ from aiohttp import web
 from gpuctl.commands.replay import replay_pods
 from scheduler.config import Config, Maps
 from scheduler.report.decisions.api import DecisionsHandler
-from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader, PodAnswer, Snapshot
+from scheduler.report.decisions.api_types import (
+    API_VERSION,
+    Capacity,
+    Latest,
+    Leader,
+    PodAnswer,
+    Snapshot,
+)
+from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.service import decision_tasks, serve
 from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.state import event as ev
+from scheduler.state.capacity.node_devices import DeviceAmount
 from tests.builders import node, pod
 from tests.unit.loop.loop_world import Stage, playing
 
@@ -64,7 +73,8 @@ async def asking() -> AsyncIterator[Asking]:
         journal, clock = stage.journal, stage.clock
         retelling = DecisionRenderer(clock, lambda: NOON)
         camera = StateCapture(stage.loop, journal, CONFIG, "gpu-scheduler 0", clock, lambda: NOON)
-        handler = DecisionsHandler(stage.loop, journal, camera, retelling, lambda: LEADER)
+        sums = CapacityReport(stage.loop, lambda: True, clock, lambda: NOON)
+        handler = DecisionsHandler(stage.loop, journal, camera, sums, retelling, lambda: LEADER)
         runner = web.AppRunner(handler.application(), shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -184,6 +194,33 @@ async def test_bad_request_is_answered_with_advice(
 
     assert code == status
     assert said in error
+
+
+async def test_capacity_has_sums_and_on_request_nodes_with_holders(
+    asking: Asking,
+) -> None:
+    stage = asking.stage
+    stage.see(
+        ev.PodUpdated(pod("one", gpus=1)), ev.PodUpdated(pod("big", gpus=8, namespace="research"))
+    )
+    stage.confirm(await stage.binder.next())
+    await stage.quiet()
+    stage.clock.now += 2.0
+
+    sums = await asking.ask("/capacity", Capacity)
+    nodes = await asking.ask("/capacity?nodes=1", Capacity)
+    holders = await asking.ask("/capacity?holders=1", Capacity)
+
+    [model] = sums.models
+    assert (sums.leads, sums.nodes_total, sums.nodes) == (True, 2, ())
+    assert model.devices == {"gpu": DeviceAmount(6, 1, 5)}
+    held = {one.namespace: (one.devices, one.waiting_devices) for one in sums.namespaces}
+    assert held == {"team": ({"gpu": 1}, {}), "research": ({}, {"gpu": 8})}
+    [waiting] = sums.waiting
+    assert (waiting.pod, waiting.position) == ("big", 1)
+    assert waiting.waits_s >= 2.0
+    assert [(one.node, one.holders) for one in nodes.nodes] == [("a", ()), ("b", ())]
+    assert [holder.pod for one in holders.nodes for holder in one.holders] == ["one"]
 
 
 async def test_response_names_the_leader(asking: Asking) -> None:

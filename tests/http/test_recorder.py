@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from scheduler.model.pods.pod import Owner, Pod
 from scheduler.report.events.send_queue import OVERTAKEN_S, WORKERS
@@ -93,6 +94,33 @@ async def test_of_two_conditions_only_the_newer_one_is_sent(recording: Recording
     await recording.sent()
 
     assert [c["message"] for c in recording.conditions()] == ["another"]
+
+
+async def test_next_condition_waits_for_the_answer_to_the_last_one(recording: Recording) -> None:
+    """Of two requests in flight the API server may carry out the older one last."""
+    arrived, answer = asyncio.Event(), asyncio.Event()
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        arrived.set()
+        await answer.wait()
+        answered: web.StreamResponse = await reply({})(request)
+        return answered
+
+    other = PATCH.replace("/a/", "/b/")
+    recording.api.script(PATCH, late, reply({}))
+    recording.api.script(other, reply({}))
+    recording.recorder.failed(A, SENTENCE)
+    async with asyncio.timeout(10):
+        await arrived.wait()
+    recording.recorder.failed(A, "another")
+    recording.recorder.failed(pod("b"), SENTENCE)
+    await recording.api.next(other)
+    in_flight = [one["message"] for one in recording.conditions()]
+    answer.set()
+    await recording.sent()
+
+    assert in_flight == [SENTENCE]
+    assert [one["message"] for one in recording.conditions()] == [SENTENCE, "another"]
 
 
 async def test_existing_condition_is_not_rewritten(recording: Recording) -> None:

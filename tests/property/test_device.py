@@ -5,12 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model.gpu.device import Devices, format_devices, parse_devices
+from scheduler.model.gpu.device import CLAIMED_MAX, Devices, format_devices, parse_devices
 
 numbers = st.lists(st.integers(0, 999_999_999), unique=True, max_size=20).map(tuple)
 profiles = st.from_regex(r"[a-z0-9.+-]{1,40}", fullmatch=True)
 counts = st.lists(st.tuples(profiles, st.integers(1, 999_999)), max_size=4).map(tuple)
-devices = st.builds(Devices, numbers, counts).filter(bool)
+names = st.from_regex(r"[a-z0-9-]{1,63}", fullmatch=True)
+claimed = st.lists(names, max_size=CLAIMED_MAX).map(tuple)
+devices = st.builds(Devices, numbers, counts, claimed=claimed).filter(bool)
 
 
 @given(devices)

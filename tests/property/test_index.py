@@ -19,7 +19,8 @@ from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.index import label_keys
 from scheduler.state.index import node_index as index_module
 from scheduler.state.index.node_index import NodeIndex
-from tests.builders import ALLOW_ALL_MAPS, SPREADING, best_node
+from tests.best_node import SPREADING, best_node
+from tests.builders import ALLOW_ALL_MAPS
 
 NAMES = tuple(f"n{number}" for number in range(6))
 IMAGES = {"app:1": 400, "app:2": 900}
@@ -114,6 +115,7 @@ STEPS = st.lists(
         pods().map(lambda pod: ("pod", pod)),
         pods().map(lambda pod: ("pod", pod)),
         st.integers(0, 5).map(lambda number: ("end", number)),
+        st.integers(0, 5).map(lambda number: ("list", number)),
         cuts().map(lambda seen: ("cuts", seen)),
     ),
     min_size=5,
@@ -158,6 +160,20 @@ def try_out(cluster: Cluster, pod: Pod) -> None:
         agree(overlay, pod)
 
 
+def fold_list(cluster: Cluster, placed: list[str], gone: object) -> None:
+    """A list of pods shows every placed pod on its node but one, which is gone."""
+    if isinstance(gone, int) and gone < len(placed):
+        placed.pop(gone)
+    names = {uid: assumption.node_name for uid, assumption in cluster.assumed.items()}
+    with cluster.nodes.indexed_once():
+        for uid in [uid for uid in cluster.pods if uid not in placed]:
+            cluster.delete_pod(uid)
+        for uid in placed:
+            pod = cluster.pods[uid]
+            name = pod.node_name or names[uid]
+            cluster.upsert_pod(msgspec.structs.replace(pod, node_name=name))
+
+
 def play(steps: list[tuple[str, object]]) -> None:
     cluster = Cluster()
     placed: list[str] = []
@@ -176,6 +192,8 @@ def play(steps: list[tuple[str, object]]) -> None:
                 placed.append(value.uid)
         elif isinstance(value, NodePartitions):
             cluster.nodes.upsert_partitions(value)
+        elif what == "list":
+            fold_list(cluster, placed, value)
         elif isinstance(value, int) and value < len(placed):
             cluster.delete_pod(placed.pop(value))
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
-from scheduler.state.node_info import NodeInfo, allocation_of, over_committed
+from scheduler.state.node_info import NodeInfo, over_committed
+from scheduler.state.pod_allocation import allocation_of
 from tests.builders import GPU, node, pod
 
 NODE = node(gpus=4, with_gpu_indexes=True, mig={"1g.10gb": 3})

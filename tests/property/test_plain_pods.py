@@ -19,7 +19,7 @@ ASKED_ABOUT_ALL = tuple(msgspec.structs.replace(one, skips_plain=False) for one 
 
 @FEWER
 @given(node_lists, stranger_lists, several(6), PROFILES)
-def test_a_plain_pod_gets_the_decision_of_a_pipeline_that_skips_nothing(
+def test_plain_pod_gets_the_decision_of_the_full_pipeline(
     offered: list[Node], others: list[Pod], pods: list[Pod], pipeline: Pipeline
 ) -> None:
     asked = Pipeline(plugins=ASKED_ABOUT_ALL, **msgspec.structs.asdict(pipeline.settings))

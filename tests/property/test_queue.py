@@ -189,7 +189,8 @@ class Waiting(RuleBasedStateMachine):
 def _may_help(change: ClusterEvent, causes: frozenset[RequeueCause], waiting: Pod) -> bool:
     """No pod of these tests has claims."""
     is_for_it = not change.scope or change.scope in (waiting.workload, waiting.namespace)
-    return is_for_it and change.cause in causes - {RequeueCause.CLAIM}
+    of_claims = {RequeueCause.CLAIM, RequeueCause.RESOURCE_CLAIM}
+    return is_for_it and change.cause in causes - of_claims
 
 
 TestQueue = Waiting.TestCase

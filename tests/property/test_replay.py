@@ -132,12 +132,13 @@ def test_deciding_for_a_snapshot_changes_nothing(
 def test_every_state_field_is_in_the_snapshot_or_derived() -> None:
     """An addition to the state is listed here; if decisions see it, ``restore`` must restore it."""
     written = {"scheduler_name", "pods", "assumed", "namespaces", "nodes", "index", "quotas"}
-    written |= {"preemptions", "volumes"}
+    written |= {"preemptions", "volumes", "dra"}
     follow = {"nominated", "nominations", "_map_indexes", "filter_results", "groups", "topology"}
-    never_changes = {"changed"}
+    never_changes = {"changed", "_releases"}
 
     assert set(vars(Cluster())) == written | follow | never_changes
     node_info = {"node", "avoided", "pods", "_instances", "gpus_in_backoff", "is_settled"}
     node_info |= {"_left", "_usage", "_gpus", "is_dynamic", "ports", "used", "unread", "claims"}
-    node_info |= {"with_volumes", "score_extra"}
-    assert set(NodeInfo.__slots__) <= node_info
+    node_info |= {"with_volumes", "score_extra", "dra"}
+    of_copies = {"_placed"}
+    assert set(NodeInfo.__slots__) <= node_info | of_copies

@@ -7,13 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.framework.decision import Rejection
+from scheduler.framework.decision import Placement, Preemption, Rejection
+from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
+from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
 from scheduler.state.queue.scheduling_queue import BACKOFF_MAX_S
-from tests.builders import ALLOW_ALL_MAPS, dynamic, namespace, node, pod
+from tests.builders import dynamic, namespace, node, pod
 from tests.property.strategies import MIG_LABELS, nodes, wanted
 from tests.property.term_strategies import labels, machine, names, spec
 from tests.scheduler_world import SchedulerWorld
@@ -93,6 +95,15 @@ class World(SchedulerWorld):
         known = self.cluster.pods.get(pod.uid)
         return known is not None and bool(known.node_name)
 
+    def rejected(self, rejection: Rejection) -> None:
+        """Victims end at once; a pod that preempts none waits for no node."""
+        pod = rejection.pod
+        if isinstance(rejection, Preemption):
+            self.cluster.nominations.nominate(pod, rejection.nominated_node, rejection.devices)
+            self.deliver(*(ev.PodDeleted(victim.uid) for victim in rejection.victims))
+        elif not rejection.nominated_node:
+            self.apply(tuple(self.cluster.withdraw_nomination(pod.uid)))
+
     def let_pauses_end(self) -> None:
         self.decide_due()
         while self.queue.next_due() is not None:
@@ -133,9 +144,53 @@ EVENTS_OF_TERMS = st.lists(
 )
 
 
-@given(st.one_of(EVENTS, EVENTS_OF_TERMS), st.lists(st.integers(0, 3), min_size=1, max_size=10))
+@st.composite
+def pods_with_priorities(draw: st.DrawFn) -> Pod:
+    """Pods that hold room for themselves; those of the other scheduler are placed, or will be."""
+    number = draw(st.integers(0, 9))
+    is_other = number < 4
+    return pod(
+        f"p-{number}",
+        uid=f"u{number}",
+        node=draw(st.sampled_from(("", "", *NODES))) if is_other else "",
+        scheduler="other" if is_other else "gpu-scheduler",
+        nominated=draw(st.sampled_from(("", *NODES))),
+        priority=number % 3,
+        gpus=draw(st.sampled_from((1, 1, 2))),
+        ports=draw(st.sampled_from(([], [], [], [{"containerPort": 80, "hostPort": 80}]))),
+        map=draw(st.sampled_from(("", "", "", "".join(f"{at}=n0:0\n" for at in range(10))))),
+        labels=draw(labels),
+        spec=draw(st.one_of(st.just({}), st.just({}), spec())),
+    )
+
+
+PODS_AND_DELETIONS = st.lists(
+    st.one_of(
+        pods_with_priorities().map(ev.PodUpdated),
+        pods_with_priorities().map(ev.PodUpdated),
+        st.integers(0, 9).map(lambda number: ev.PodDeleted(f"u{number}")),
+    ),
+    min_size=10,
+    max_size=40,
+)
+EVENTS_OF_NOMINATIONS = PODS_AND_DELETIONS.map(
+    lambda events: [ev.NodeUpdated(node(name, gpus=2)) for name in NODES] + events
+)
+PREEMPTING = default_pipeline(Settings(maps_allow="all", preemption="all"))
+PAUSES = st.lists(st.integers(0, 3), min_size=1, max_size=10)
+
+
+@given(st.one_of(EVENTS, EVENTS_OF_TERMS, EVENTS_OF_NOMINATIONS), PAUSES)
 def test_sleeping_pods_would_still_be_refused(events: list[ev.Event], pauses: list[int]) -> None:
-    world = World()
+    _run(World(), events, pauses)
+
+
+@given(EVENTS_OF_NOMINATIONS, PAUSES)
+def test_sleeping_pods_would_preempt_no_pod(events: list[ev.Event], pauses: list[int]) -> None:
+    _run(World(pipeline=PREEMPTING), events, pauses)
+
+
+def _run(world: World, events: list[ev.Event], pauses: list[int]) -> None:
     for number, event in enumerate(events):
         world.happens(event)
         if pauses[number % len(pauses)]:
@@ -145,9 +200,8 @@ def test_sleeping_pods_would_still_be_refused(events: list[ev.Event], pauses: li
     world.let_pauses_end()
 
     for entry in world.queue.entries():
-        assert isinstance(schedule_one(world.cluster, entry.pod, ALLOW_ALL_MAPS), Rejection), (
-            entry.pod.key
-        )
+        decision = schedule_one(world.cluster, entry.pod, world.pipeline)
+        assert not isinstance(decision, Placement | Preemption), entry.pod.key
 
 
 @settings(max_examples=settings().max_examples // 2)

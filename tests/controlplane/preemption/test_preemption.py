@@ -78,8 +78,21 @@ def test_the_victim_is_marked_and_the_room_kept_for_the_preemptor(
 
     [bound] = [item for item in here.wait_bound(1) if node_of(item)]
     assert bound["metadata"]["name"] == "boss"
-    assert "nominatedNodeName" not in bound["status"], "the API server clears it with the Binding"
     assert names(here) == {"boss", "rival", "equal"}
+
+
+@pytest.mark.kubernetes("1.35", "the API server keeps the nominated node of a bound pod before")
+def test_a_bound_preemptor_has_no_nominated_node(here: Watcher, still: Still) -> None:
+    still("pre-cleared", 1)
+    here.create(held(wants("victim", "gpu-normal")))
+    here.wait_bound(1)
+    here.create(held(wants("boss", "gpu-high")))
+    wait_nominated(here, "boss", "pre-cleared")
+    let_go(here, "victim")
+
+    [bound] = [item for item in here.wait_bound(1) if node_of(item)]
+    assert bound["metadata"]["name"] == "boss"
+    assert "nominatedNodeName" not in bound["status"]
 
 
 def test_a_preemptor_takes_no_second_victim_while_one_ends(here: Watcher, still: Still) -> None:

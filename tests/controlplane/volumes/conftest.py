@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.controlplane.workloads import Json, Watcher, pod
+from tests.controlplane.own_objects import OwnObjects
+from tests.controlplane.workloads import Json, as_created, pod
 from tests.storage import claim_json, class_json, uses, volume_json
 from tools.controlplane import ControlPlane
 from tools.product import Product
@@ -16,22 +17,8 @@ CLASSES: Final = "/apis/storage.k8s.io/v1/storageclasses"
 VOLUMES: Final = "/api/v1/persistentvolumes"
 
 
-class Storage(Watcher):
-    """Creates storage objects; those without a namespace get its name, and are gone afterwards."""
-
-    def __init__(self, plane: ControlPlane, namespace: str) -> None:
-        super().__init__(plane, namespace)
-        self.made: list[str] = []
-
-    def named(self, name: str) -> str:
-        """The name of a cluster-wide object of this test."""
-        return f"{self.namespace}-{name}"
-
-    def make(self, path: str, body: Json) -> Json:
-        """Create a cluster-wide object."""
-        self.made.append(f"{path}/{body['metadata']['name']}")
-        answer: Json = self.client.create(path, _new(body))
-        return answer
+class Storage(OwnObjects):
+    """Creates storage objects."""
 
     def storage_class(self, name: str = "local", **more: Any) -> str:
         """A class; returns its name."""
@@ -47,7 +34,7 @@ class Storage(Watcher):
         """A claim of a class of this test."""
         named = self.named(class_name)
         body = claim_json(name, namespace=self.namespace, class_name=named, **more)
-        self.client.create(self.claim_path(), _new(body))
+        self.client.create(self.claim_path(), as_created(body))
 
     def claim_path(self, name: str = "") -> str:
         """Where claims are."""
@@ -75,19 +62,6 @@ class Storage(Watcher):
     def wait_bound_claim(self, claim: str = "data") -> None:
         """Wait until the PV controller has bound a claim."""
         self.wait_claim(claim, "to be bound", lambda one: one["status"].get("phase") == "Bound")
-
-
-def _new(body: Json) -> Json:
-    """An object as it is created: without what the API server writes itself."""
-    meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
-    return {**body, "metadata": meta}
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Scheduler and webhook, with the shipped roles and policies."""
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
 
 
 @pytest.fixture

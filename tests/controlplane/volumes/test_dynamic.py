@@ -47,7 +47,8 @@ def test_the_binding_waits_until_the_volume_is_provisioned(
 
     [bound] = here.wait_bound(1)
     assert node_of(bound) == "dynamic-1"
-    assert here.client.get(here.claim_path("data"))["status"]["phase"] == "Bound"
+    # The PV controller writes the phase last, after what kube-scheduler and this one wait for.
+    here.wait_claim("data", "to be bound", lambda one: one["status"]["phase"] == "Bound")
 
 
 def test_a_provisioner_that_gives_up_sends_the_pod_elsewhere(
@@ -121,9 +122,8 @@ def test_published_capacity_narrows_the_nodes(
     here.make("/apis/storage.k8s.io/v1/csidrivers", driver)
     here.claim(class_name="fast", storage="5Gi")
     here.user("a")
-    here.wait_explained(
-        "a", f"did not have enough free storage (claim data; class {here.named('fast')}"
-    )
+    named = f"claim data; class {here.named('fast')}; provisioner {provisioner.name}; needs 5Gi"
+    here.wait_explained("a", f"did not have enough free storage ({named})")
 
     path = f"/apis/storage.k8s.io/v1/namespaces/{here.namespace}/csistoragecapacities"
     for zone, size in (("a", "1Gi"), ("b", "10Gi")):
@@ -149,7 +149,7 @@ def test_an_ephemeral_volume_is_provisioned_for_its_pod(
 
     here.wait_bound_to({"ephemeral-1"})
     assert provisioner.selected == ["ephemeral-1"]
-    assert here.client.get(here.claim_path("a-scratch"))["status"]["phase"] == "Bound"
+    here.wait_claim("a-scratch", "to be bound", lambda one: one["status"]["phase"] == "Bound")
 
 
 def test_a_pod_that_is_deleted_while_it_waits_frees_its_node(

@@ -88,7 +88,8 @@ def test_two_claims_of_a_pod_get_volumes_of_one_node(here: Storage, kwok_node: M
 
 
 def test_two_pods_never_get_one_volume(here: Storage, kwok_node: MakeNode) -> None:
-    """The second pod waits with a reason that names claim and class, until there is a volume."""
+    """The second pod waits with a reason that names claim, class and provisioner, until there is a
+    volume."""
     kwok_node("once-1")
     here.storage_class()
     here.volume("only", host="once-1")
@@ -99,7 +100,8 @@ def test_two_pods_never_get_one_volume(here: Storage, kwok_node: MakeNode) -> No
 
     here.user("b", "more")
     text = "didn't find available persistent volumes to bind (claim more; class "
-    here.wait_explained("b", text + here.named("local"))
+    named = f"{here.named('local')}; provisioner kubernetes.io/no-provisioner)"
+    here.wait_explained("b", text + named)
     here.volume("later", host="once-1")
 
     here.wait_bound(2)
@@ -121,7 +123,7 @@ def test_an_unbound_immediate_claim_is_named_with_its_provisioner(
     )
 
 
-def test_a_missing_claim_is_named_and_its_pod_is_bound_once_it_is_there(
+def test_missing_claim_is_named_and_its_pod_is_bound_once_it_exists(
     here: Storage, kwok_node: MakeNode
 ) -> None:
     kwok_node("missing-1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -11,6 +12,7 @@ from tests.differential.generate.draws import Draws
 from tests.differential.generate.selectors import POD_LABELS, label_selector
 from tests.differential.sequence import (
     CreatePod,
+    DeleteObject,
     DeletePod,
     EndPod,
     NodeForm,
@@ -23,6 +25,8 @@ from tests.differential.sequence import (
 )
 
 KIND: Final = "preemption"
+BUDGETS: Final = "poddisruptionbudgets"
+_BUDGET_NAMESPACES: Final = ("red", "red", "blue", "green")
 _NODES: Final = (2, 3, 3, 4, 5)
 _STEPS: Final = (22, 34)
 _PRIORITIES: Final = ("", "p5", "p5", "p50", "p50", "p500", "low")
@@ -33,12 +37,13 @@ def sequence(seed: int) -> Sequence:
     base = core.drawn(KIND, seed, _NODES, _STEPS)
     draws = Draws(f"{KIND} priorities {seed}")
     objects = [_budget(draws, number) for number in range(draws.number(0, 3))]
+    changes = Draws(f"{KIND} budgets {seed}")
     return msgspec.structs.replace(
         base,
         nodes=tuple(_small(draws, one) for one in base.nodes),
         objects=tuple(objects),
         workloads=tuple(_important(draws, one) for one in base.workloads),
-        steps=tuple(_kept(draws, one) for one in base.steps),
+        steps=tuple(_with_budgets(changes, [_kept(draws, one) for one in base.steps])),
     )
 
 
@@ -69,10 +74,23 @@ def _budget(draws: Draws, number: int) -> SetObject:
         "desiredHealthy": 1,
         "expectedPods": 2,
     }
-    meta = {"name": f"budget{number}", "namespace": draws.one(("red", "red", "blue", "green"))}
+    meta = {"name": f"budget{number}", "namespace": draws.one(_BUDGET_NAMESPACES)}
     spec = {"minAvailable": 1, "selector": label_selector(draws, POD_LABELS)}
     manifest = {"metadata": meta, "spec": spec, "status": status}
-    return SetObject("poddisruptionbudgets", manifest)
+    return SetObject(BUDGETS, manifest)
+
+
+def _with_budgets(draws: Draws, steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps; between them budgets are created, changed and deleted."""
+    for step in steps:
+        yield step
+        if draws.chance(0.12):
+            number = draws.number(0, 3)
+            if draws.chance(0.3):
+                key = f"{draws.one(_BUDGET_NAMESPACES)}/budget{number}"
+                yield DeleteObject(BUDGETS, key)
+            else:
+                yield _budget(draws, number)
 
 
 def _kept(draws: Draws, step: Step) -> Step:

@@ -26,9 +26,14 @@ _STEPS: Final = (18, 30)
 
 
 def sequence(seed: int) -> Sequence:
-    """The sequence of a seed: ``core`` with simpler pods, and storage beside them."""
-    base = core.drawn(KIND, seed, _NODES, _STEPS)
-    draws = Draws(f"{KIND} storage {seed}")
+    """The sequence of a seed."""
+    return drawn(KIND, seed)
+
+
+def drawn(kind: str, seed: int) -> Sequence:
+    """``core`` with simpler pods, and storage beside them."""
+    base = core.drawn(kind, seed, _NODES, _STEPS)
+    draws = Draws(f"{kind} storage {seed}")
     nodes = tuple(map(_in_zone, base.nodes))
     names = tuple(one.name for one in nodes)
     objects = storage.shared(draws, names)

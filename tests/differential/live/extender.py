@@ -15,6 +15,7 @@ import msgspec
 from aiohttp import web
 
 LOOPBACK: Final = "127.0.0.1"
+GIVEN_UP: Final = "the pod is given up"
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -93,10 +94,14 @@ class Question:
 
 
 class Extender:
-    """Keeps the open question of each pod; ``wake`` is called when one comes in."""
+    """Keeps the open question of each pod; ``wake`` is called when one comes in.
+
+    kube-scheduler decides one pod at a time, so an unanswered question stops it.
+    """
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.questions: dict[str, Question] = {}
+        self._given_up: set[str] = set()
         self._wake = wake
 
     @asynccontextmanager
@@ -121,6 +126,16 @@ class Extender:
         for question in self.questions.values():
             question.refuse("the sequence has ended")
 
+    def give_up(self, uid: str) -> None:
+        """Refuse what is asked about a pod, and what comes later.
+
+        kube-scheduler may try a rejected pod once more before it sees that the pod is gone: its
+        informers store an object before its handlers have read it, so an event can follow.
+        """
+        self._given_up.add(uid)
+        if uid in self.questions:
+            self.questions[uid].refuse(GIVEN_UP)
+
     async def _filter(self, request: web.Request) -> web.Response:
         arguments = _ARGUMENTS.decode(await request.read())
         return await self._ask(arguments.pod.metadata.uid, Question(arguments.node_names))
@@ -130,6 +145,9 @@ class Extender:
         return await self._ask(arguments.pod.metadata.uid, Question((), arguments.victims))
 
     async def _ask(self, uid: str, question: Question) -> web.Response:
+        if uid in self._given_up:
+            question.refuse(GIVEN_UP)
+            return web.json_response(await question.answer())
         self.questions[uid] = question
         self._wake()
         answer = await question.answer()

@@ -14,16 +14,19 @@ import aiohttp
 from scheduler.model import well_known
 from tools.controlplane import ControlPlane
 from tools.controlplane.commands import SCHEDULER
+from tools.controlplane.process import tail
 
 #: Its own batches would skip filters for equal pods.
 GATES: Final = "OpportunisticBatching=false"
 #: How the metric writes kinds whose plural it guesses.
 _PLURALS: Final = {
+    "deviceclasses": "deviceclasss",
     "storageclasses": "storageclasss",
     "csistoragecapacities": "csistoragecapacitys",
 }
+_METRIC: Final = "informer_store_resource_version"
 _STORE: Final = re.compile(
-    rb'^\S*store_resource_version\{[^}]*resource="(\w+)"[^}]*\} (\S+)$', re.MULTILINE
+    _METRIC.encode() + rb'\{[^}]*resource="(\w+)"[^}]*\} (\S+)$', re.MULTILINE
 )
 
 
@@ -54,7 +57,7 @@ class KubeScheduler:
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
         port = plane.layout.ports.scheduler
-        self._metrics = f"https://127.0.0.1:{port}/metrics"
+        self._metrics = f"https://127.0.0.1:{port}/metrics?name[]={_METRIC}"
         self._tls = ssl.create_default_context(cafile=str(plane.ca_certificate))
 
     def start(self, extender_url: str) -> None:
@@ -64,6 +67,10 @@ class KubeScheduler:
         config = configuration(layout.kubeconfig(SCHEDULER), extender_url)
         path.write_text(json.dumps(config, indent=2))
         self._plane.start_process(SCHEDULER, [f"--config={path}", f"--feature-gates={GATES}"])
+
+    def log(self) -> str:
+        """The end of its log."""
+        return tail(self._plane.log(SCHEDULER))
 
     async def has_seen(self, session: aiohttp.ClientSession, newest: Mapping[str, int]) -> bool:
         """Whether its informers hold these versions of kinds, or newer ones."""

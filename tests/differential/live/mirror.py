@@ -29,7 +29,9 @@ class _Condition(msgspec.Struct, frozen=True, rename="camel"):
     message: str = ""
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+class Meta(msgspec.Struct, frozen=True, rename="camel"):
+    """Names and versions of an object."""
+
     name: str
     uid: str
     resource_version: str
@@ -49,7 +51,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 class Seen(msgspec.Struct, frozen=True):
     """An object as a watch sent it last, as far as the run reads it."""
 
-    metadata: _Meta
+    metadata: Meta
     spec: _Spec = _Spec()
     status: _Status = _Status()
 
@@ -61,8 +63,16 @@ class Seen(msgspec.Struct, frozen=True):
     @property
     def unschedulable(self) -> str:
         """The message of kube-scheduler's rejection; empty where there is none."""
+        return self._not_scheduled("Unschedulable")
+
+    @property
+    def error(self) -> str:
+        """The error that ended kube-scheduler's attempt."""
+        return self._not_scheduled("SchedulerError")
+
+    def _not_scheduled(self, reason: str) -> str:
         for one in self.status.conditions:
-            if (one.type, one.status, one.reason) == ("PodScheduled", "False", "Unschedulable"):
+            if (one.type, one.status, one.reason) == ("PodScheduled", "False", reason):
                 return one.message
         return ""
 
@@ -102,15 +112,17 @@ class Mirror:
         """Let waiters look again: something else than an object changed."""
         self._changed.set()
 
-    async def until(self, check: Callable[[], bool], what: str) -> None:
+    async def until(
+        self, check: Callable[[], bool], what: str, patience_s: float = PATIENCE_S
+    ) -> None:
         """Wait for a condition on what was seen."""
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(patience_s):
                 while not check():
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise HarnessError(f"waited {PATIENCE_S:g} s for {what} {self._problems}") from None
+            raise HarnessError(f"waited {patience_s:g} s for {what} {self._problems}") from None
 
     async def has_version(self, kind: str, key: str, version: int) -> None:
         """Wait until an object was seen in this version or a newer one."""
@@ -125,7 +137,9 @@ class Mirror:
         """Wait until an object is gone."""
         await self.until(lambda: key not in self.objects[kind], f"{kind} {key} to be gone")
 
-    async def pod_until(self, key: str, check: Callable[[Seen], bool]) -> Seen:
+    async def pod_until(
+        self, key: str, check: Callable[[Seen], bool], patience_s: float = PATIENCE_S
+    ) -> Seen:
         """Wait until a pod is as wanted."""
         pods = self.objects["pods"]
 
@@ -133,7 +147,7 @@ class Mirror:
             return key in pods and check(pods[key])
 
         try:
-            await self.until(is_as_wanted, f"the pod {key}")
+            await self.until(is_as_wanted, f"the pod {key}", patience_s)
         except HarnessError as error:
             raise HarnessError(f"{error}; it is {pods.get(key)}") from None
         return pods[key]

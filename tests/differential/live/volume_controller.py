@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+import msgspec
+
 from tests.differential import manifests
-from tests.differential.live.mirror import Mirror
+from tests.differential.live.mirror import Meta, Mirror
 from tests.differential.live.writes import Writer
+from tests.differential.manifests import key_of
 from tests.differential.sequence import SetObject
 
 Json = dict[str, Any]
@@ -30,6 +33,25 @@ class VolumeController:
     def __init__(self, writer: Writer, mirror: Mirror) -> None:
         self._writer = writer
         self._mirror = mirror
+        #: The keys of the claims of pods' ephemeral volumes, by the pods' keys.
+        self._ephemeral: dict[str, list[str]] = {}
+
+    async def create_for(self, body: Json, uid: str) -> bool:
+        """Create the claims of a new pod's ephemeral volumes; returns whether it has any."""
+        claims = manifests.ephemeral_claims(body, uid)
+        for claim in claims:
+            await self._writer.set_object(CLAIMS, claim)
+        self._ephemeral[key_of(body)] = [key_of(one) for one in claims]
+        return bool(claims)
+
+    async def release(self, pod_key: str) -> None:
+        """A pod is gone, and with it the claims of its ephemeral volumes."""
+        for key in self._ephemeral.pop(pod_key, ()):
+            await self._writer.delete_object(CLAIMS, key)
+
+    def forget(self) -> None:
+        """Another sequence begins."""
+        self._ephemeral.clear()
 
     async def bind_claims_of(self, pod_key: str) -> tuple[SetObject, ...]:
         """Bind the claims of a pod as kube-scheduler asks for it, until the pod is bound; the
@@ -43,21 +65,29 @@ class VolumeController:
             for claim in claims:
                 done += await self._bind(claim)
             await asyncio.sleep(_POLL_S)
-        return tuple(done)
+        return tuple(self._short(one, pods[pod_key].metadata) for one in done)
+
+    def _short(self, one: SetObject, pod: Meta) -> SetObject:
+        """With the pod's name in the sequence, which is its uid in a replay."""
+        short = pod.name.partition("-")[0]
+        text = msgspec.json.encode(one.manifest).decode()
+        for old in (pod.name, pod.uid):
+            text = text.replace(old, short)
+        return SetObject(one.kind, msgspec.json.decode(text))
 
     async def _unbound_claims(self, pod_key: str) -> list[str]:
         pod = await self._writer.read("pods", pod_key)
         namespace = pod["metadata"]["namespace"]
         named = [
-            one["persistentVolumeClaim"]["claimName"]
+            f"{namespace}/{one['persistentVolumeClaim']['claimName']}"
             for one in pod["spec"].get("volumes", ())
             if "persistentVolumeClaim" in one
         ]
         found = []
-        for name in named:
-            claim = await self._writer.read(CLAIMS, f"{namespace}/{name}")
+        for key in (*named, *self._ephemeral[pod_key]):
+            claim = await self._writer.read(CLAIMS, key)
             if not claim["spec"].get("volumeName"):
-                found.append(f"{namespace}/{name}")
+                found.append(key)
         return found
 
     async def _bind(self, key: str) -> list[SetObject]:
@@ -81,6 +111,7 @@ class VolumeController:
             "persistentVolumeReclaimPolicy": "Retain",
             "csi": {"driver": "csi.example.com", "volumeHandle": name},
             "claimRef": _reference(claim),
+            "volumeMode": claim["spec"]["volumeMode"],
         }
         return {"metadata": {"name": name}, "spec": spec}
 
@@ -91,6 +122,7 @@ class VolumeController:
                 "name": meta["name"],
                 "namespace": meta["namespace"],
                 "annotations": {**meta.get("annotations", {}), COMPLETED: "yes"},
+                **({"ownerReferences": owners} if (owners := meta.get("ownerReferences")) else {}),
             },
             "spec": {**claim["spec"], "volumeName": volume["metadata"]["name"]},
             "status": {"phase": "Bound"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,6 +12,7 @@ import msgspec
 from scheduler.watch.client import JSON, MERGE_PATCH, ApiError, Client
 from scheduler.watch.decode.objects import read_pod
 from tests.differential import manifests
+from tests.differential.dra.objects import CLAIMS
 from tests.differential.live.mirror import HarnessError, Mirror, Seen
 from tests.differential.manifests import key_of
 from tests.differential.our_side import SOURCES
@@ -25,6 +27,8 @@ JSON_PATCH: Final = "application/json-patch+json"
 NOT_FOUND: Final = 404
 #: Kinds that no sequence deletes, or in a way of their own.
 SHARED: Final = frozenset({"pods", "nodes", "namespaces", "resourcequotas"})
+#: The others.
+OTHERS: Final = tuple(kind for kind in SOURCES if kind not in SHARED)
 #: Longer than any run: a pod that terminates stays until it is deleted.
 GRACE_S: Final = 3600
 #: What schedulers read of a pod and a client writes.
@@ -37,7 +41,8 @@ class Writer:
     def __init__(self, client: Client, mirror: Mirror) -> None:
         self._client = client
         self._mirror = mirror
-        #: Kinds that were written since this was emptied.
+        #: Kinds that were written since this was emptied. Not pods: kube-scheduler handles the
+        #: events of all pods in their order (``eventhandlers.go``), so those before a new one.
         self.written: set[str] = set()
 
     async def prepare(self) -> None:
@@ -46,14 +51,17 @@ class Writer:
             await self._send("POST", PRIORITY_CLASSES, manifests.priority_class(name))
 
     async def empty(self) -> None:
-        """Delete every pod and node."""
-        for key in list(self._mirror.objects["pods"]):
-            await self.remove_pod(key)
-        for name in list(self._mirror.objects["nodes"]):
-            await self.delete_node(name)
-        for kind in set(SOURCES) - SHARED:
-            for key in list(self._mirror.objects[kind]):
-                await self.delete_object(kind, key)
+        """Delete every pod, node and object, all at once."""
+        objects = self._mirror.objects
+        collections = {_path(key).rpartition("/")[0] for key in objects["pods"]}
+        await asyncio.gather(
+            *map(self._delete, collections | ({NODES} if objects["nodes"] else set())),
+            *(self.delete_object(kind, key) for kind in OTHERS for key in objects[kind]),
+        )
+        await self._mirror.until(
+            lambda: not (objects["pods"] or objects["nodes"]), "pods and nodes to be gone"
+        )
+        self.written.add("nodes")
 
     # --- pods: ``key`` is ``namespace/name`` --------------------------------------------------
 
@@ -74,7 +82,6 @@ class Writer:
         """Delete a pod at once."""
         await self._delete(_path(key))
         await self._mirror.lacks("pods", key)
-        self.written.add("pods")
 
     async def terminate_pod(self, key: str) -> None:
         """Delete a placed pod with a grace period: without a kubelet it stays."""
@@ -100,14 +107,21 @@ class Writer:
         answer = await self._send("PATCH", _path(key), patch, JSON_PATCH)
         await self._mirror.has_version("pods", key, _version(answer))
 
+    async def open_gate(self, key: str) -> None:
+        """Let schedulers see a pod that was created with a scheduling gate."""
+        patch = [{"op": "remove", "path": "/spec/schedulingGates"}]
+        answer = await self._send("PATCH", _path(key), patch, JSON_PATCH)
+        await self._mirror.has_version("pods", key, _version(answer))
+
     # --- nodes and namespaces ----------------------------------------------------------------
 
     async def set_node(self, form: NodeForm) -> None:
         """Create a node, or change it."""
-        body = manifests.node(form)
+        body, is_new = manifests.node(form), form.name not in self._mirror.objects["nodes"]
         await self._put("nodes", NODES, body)
-        answer = await self._send("PUT", f"{NODES}/{form.name}/status", body)
-        await self._mirror.has_version("nodes", form.name, _version(answer))
+        if not is_new:  # the status of a new node is stored with it
+            answer = await self._send("PUT", f"{NODES}/{form.name}/status", body)
+            await self._mirror.has_version("nodes", form.name, _version(answer))
 
     async def delete_node(self, name: str) -> None:
         """Delete a node if it is there."""
@@ -133,20 +147,31 @@ class Writer:
         self.written.add(kind)
 
     async def set_object(self, kind: str, manifest: Json) -> None:
-        """Create an object of another watched kind, or change it; its status is written too."""
+        """Create an object of another watched kind, or change it; its status is written too.
+
+        The spec of a claim does not change.
+        """
+        if kind == CLAIMS and key_of(manifest) in self._mirror.objects[kind]:
+            return
         collection = _collection(kind, manifest["metadata"].get("namespace", ""))
         claim = manifest.get("spec", {}).get("claimRef")
         if claim:
             key = f"{claim['namespace']}/{claim['name']}"
             bound = self._mirror.objects["persistentvolumeclaims"].get(key)
-            uid = bound.metadata.uid if bound is not None else None
+            uid = bound.metadata.uid if bound and manifests.is_bound(manifest) else None
             manifest = manifests.with_claim_uid(manifest, uid)
         await self._put(kind, collection, manifest)
         if "status" in manifest:
-            path = f"{collection}/{manifest['metadata']['name']}/status"
-            patch = {"status": manifest["status"]}
-            answer = await self._send("PATCH", path, patch, MERGE_PATCH)
-            await self._mirror.has_version(kind, key_of(manifest), _version(answer))
+            await self.set_status(kind, manifest)
+
+    async def set_status(self, kind: str, manifest: Json) -> None:
+        """Change the status of an object."""
+        collection = _collection(kind, manifest["metadata"].get("namespace", ""))
+        path = f"{collection}/{manifest['metadata']['name']}/status"
+        answer = await self._send("PATCH", path, {"status": manifest["status"]}, MERGE_PATCH)
+        await self._mirror.has_version(kind, key_of(manifest), _version(answer))
+        if kind != "pods":
+            self.written.add(kind)
 
     async def read(self, kind: str, key: str) -> Json:
         """An object as it is now."""
@@ -159,7 +184,10 @@ class Writer:
         """Delete such an object if it is there."""
         if key in self._mirror.objects[kind]:
             namespace, _, name = key.rpartition("/")
-            await self._delete(f"{_collection(kind, namespace)}/{name}")
+            path = f"{_collection(kind, namespace)}/{name}"
+            if kind == CLAIMS:  # one that is allocated is protected
+                await self._send("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH)
+            await self._delete(path)
             await self._mirror.lacks(kind, key)
             self.written.add(kind)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench import big_cluster
-from bench.scale import fitted, parse, parse_sizes
-from bench.scale_live import created, started
+from bench.scale import big_cluster
+from bench.scale.__main__ import fitted, parse, parse_sizes
+from bench.scale.live import created, started
 from scheduler.watch.decode.objects import read_node, read_pod
 
 

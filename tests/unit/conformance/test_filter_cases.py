@@ -21,7 +21,7 @@ def expression(key: str, operator: str, *values: str) -> Json:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-def test_case_28_only_the_toleration_of_the_cordon_passes_a_cordoned_node() -> None:
+def test_case_28_only_toleration_of_the_cordon_passes_a_cordoned_node() -> None:
     state = cluster(node("n1", cordoned=True))
     tolerant = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
 
@@ -29,7 +29,7 @@ def test_case_28_only_the_toleration_of_the_cordon_passes_a_cordoned_node() -> N
     assert feasible(state, pod(tolerations=[tolerant])) == {"n1"}
 
 
-def test_case_29_no_execute_rejects_and_prefer_no_schedule_only_scores() -> None:
+def test_case_29_no_execute_rejects_prefer_no_schedule_only_scores() -> None:
     state = cluster(
         node("evicts", taints=["gpu:NoExecute"]),
         node("avoids", taints=["gpu:PreferNoSchedule"], cpu="64"),

@@ -64,7 +64,7 @@ def test_case_35_one_pod_has_to_match_all_affinity_terms() -> None:
     assert feasible(state, pod("p", spec=both)) == {"a1"}
 
 
-def test_case_36_a_placed_pods_anti_affinity_holds_across_namespaces_in_its_zone() -> None:
+def test_case_36_anti_affinity_of_a_placed_pod_spans_namespaces() -> None:
     of_guests = {**selector(app="web"), "namespaceSelector": {"matchLabels": {"guest": "yes"}}}
     guard = pod("guard", node="a1", spec=apart(of_guests))
     state = cluster(
@@ -125,7 +125,7 @@ def test_case_39_too_few_domains_make_the_smallest_count_zero() -> None:
     assert feasible(state, web("p", spec=evenly(minDomains=2))) == {"a1", "b1"}
 
 
-def test_case_40_terminating_pods_count_for_anti_affinity_and_not_for_spread() -> None:
+def test_case_40_terminating_pods_count_for_anti_affinity_only() -> None:
     state = cluster(zone("a1"), zone("b1"), web("going", "a1", deleting=True), web("w", "b1"))
 
     assert feasible(state, web("p", spec=evenly())) == {"a1"}

@@ -96,7 +96,7 @@ def test_case_45_the_node_with_the_fewest_budget_violations_is_taken(
     assert (found.nominated_node, found.violations) == (chosen, violations)
 
 
-def test_case_46_a_terminating_victim_on_the_nominated_node_is_awaited() -> None:
+def test_case_46_terminating_victim_on_the_nominated_node_is_awaited() -> None:
     mark = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     going = pod("going", node="n1", gpus=1, deleting=True, status={"conditions": [mark]})
     state = cluster(node("n1", gpus=1), node("n2", gpus=1), going, running("low", on="n2", gpus=1))

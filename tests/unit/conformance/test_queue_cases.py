@@ -21,7 +21,7 @@ AWAY_FROM_WEB: dict[str, Any] = {
 }
 
 
-async def test_case_01_a_pod_of_another_scheduler_is_neither_bound_nor_reported() -> None:
+async def test_case_01_pod_of_another_scheduler_is_not_bound_or_reported() -> None:
     async with playing(Stage()) as stage:
         foreign = ev.PodUpdated(pod("foreign", gpus=1, scheduler="other", created=0))
         stage.see(ONE_GPU, foreign, ev.PodUpdated(pod("ours", gpus=1, created=1)))

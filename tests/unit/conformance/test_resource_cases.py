@@ -65,7 +65,7 @@ def test_case_21_more_than_allocatable_is_not_resolved_by_preemption() -> None:
     )
 
 
-def test_case_22_a_pod_without_requests_takes_one_of_the_pods_of_a_node() -> None:
+def test_case_22_pod_without_requests_counts_for_the_pods_of_a_node() -> None:
     state = cluster(node("n1", pods=1), pod("first", node="n1"))
 
     assert sentence(refused(state, pod("second")).diagnosis) == (
@@ -127,7 +127,7 @@ def test_case_25_a_capital_k_is_refused() -> None:
         quantity.value("1K")
 
 
-def test_case_26_a_node_that_lost_its_device_plugin_takes_cpu_pods_only() -> None:
+def test_case_26_node_without_its_device_plugin_takes_cpu_pods_only() -> None:
     state = cluster(node("n1", gpus=4), pod("a", gpus=2, node="n1"))
     state.upsert_node(node("n1", gpus=0))
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.controllers.preemption import PreemptionController
+from scheduler.controllers.preemption import PreemptionController, Reject
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Preemption
 from scheduler.framework.settings import Settings
+from scheduler.model import well_known
 from scheduler.model.actions import PreemptPods, RecordPreempted
+from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
+from scheduler.model.reasons.reason import RequeueCause
 from scheduler.plugins import default_pipeline
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
-from scheduler.state.cache.cluster import Cluster
-from tests.builders import cluster, node, pod
+from scheduler.state.cache.cluster import Assumption, Cluster
+from tests.builders import GPU, cluster, node, pod
 
 OWN = default_pipeline(Settings(maps_allow="all", preemption="own"))
 BOSS = pod("boss", gpus=2, priority=9)
+#: Nothing is held on the node any more.
+FREED = ev.ClusterEvent(RequeueCause.FREED, node_name="n1", what=frozenset((GPU, well_known.PODS)))
 A, B = pod("a", gpus=1, node="n1"), pod("b", gpus=1, node="n1")
 
 
@@ -49,6 +54,7 @@ def test_weaker_pods_that_wait_for_the_node_are_decided_again() -> None:
     effects = scene.begin()
 
     assert effects[0] == ev.PodActivated(weaker)
+    assert FREED in effects
     assert set(scene.cluster.nominated) == {equal.uid, foreign.uid, BOSS.uid}
     scene.cluster.upsert_pod(weaker)
     assert weaker.uid not in scene.cluster.nominated, "its status is older than the decision"
@@ -59,6 +65,18 @@ def test_a_victim_that_is_on_its_way_out_is_not_deleted_again() -> None:
     scene = Scene(victims=(going, B))
 
     assert scene.begin() == (PreemptPods(BOSS, "n1", (B,)),)
+
+
+def test_every_controller_takes_back_its_part_of_a_placement() -> None:
+    """The volumes of a victim that is on its way to the node, and its claims."""
+    volumes, claims = ev.PodActivated(A), ev.PodActivated(B)
+    newcomer = pod("a", gpus=2)
+    scene = Scene(newcomer, victims=())
+    scene.cluster.assume(newcomer, Assumption("n1", Devices()))
+    rejects: tuple[Reject, ...] = (lambda *_: None, lambda *_: (volumes,), lambda *_: (claims,))
+    scene.controller = PreemptionController(scene.cluster, scene.metrics, rejects)
+
+    assert scene.begin() == (volumes, claims, RecordPreempted(newcomer, BOSS, "n1"))
 
 
 def test_deleted_victims_get_the_event_and_the_preemptor_waits() -> None:
@@ -75,7 +93,7 @@ def test_deleted_victims_get_the_event_and_the_preemptor_waits() -> None:
         assert scene.metrics.registry.get_sample_value(name, {"result": result}) == 1
 
 
-def test_a_preemptor_is_tried_when_its_victims_ended_before_the_answers() -> None:
+def test_preemptor_is_tried_if_victims_ended_before_the_answers() -> None:
     scene = Scene()
     scene.begin()
     for one in (A, B):
@@ -98,10 +116,11 @@ def test_a_failed_deletion_gives_the_node_up(outcome: ev.VictimOutcome) -> None:
     effects = scene.end(ev.VictimOutcome.DELETED, outcome)
 
     text = "deleting 1 of 2 victims: team/b: no"
-    assert effects[1:] == (
+    assert effects[1:3] == (
         ev.PodDone(BOSS.uid),
         ev.BindFailed(BOSS, text, "preemption failed"),
     )
+    assert FREED in effects
     assert BOSS.uid not in scene.cluster.nominated
 
 
@@ -111,7 +130,8 @@ def test_what_a_former_leader_did_not_send_is_decided_again_later() -> None:
 
     effects = scene.end(ev.VictimOutcome.UNSENT, ev.VictimOutcome.UNSENT)
 
-    assert effects == (ev.PodActivated(BOSS),)
+    assert effects[0] == ev.PodActivated(BOSS)
+    assert FREED in effects
     assert BOSS.uid not in scene.cluster.nominated
 
 

@@ -15,6 +15,7 @@ from scheduler.controllers.migration.planner import PlannerSettings
 from scheduler.controllers.table import NOT_FOR_WAITING_PODS, Controllers, ControllerSettings
 from scheduler.model import actions
 from scheduler.model.crd.migration_actions import DeleteMigration, MigrationAction
+from scheduler.model.dra.claim import ResourceClaim
 from scheduler.model.pods.pod import Unread
 from scheduler.model.volumes.claim import Claim
 from scheduler.state import event as ev
@@ -36,6 +37,8 @@ HANDLERS = [
     "cluster-cache",
     "mig-partitions",
     "volume-binding",
+    "claim-allocation",
+    "claim-collisions",
     "preemption",
 ]
 TICKERS = [
@@ -49,6 +52,8 @@ TICKERS = [
     "migrations",
     "mig-partitions",
     "volume-binding",
+    "claim-allocation",
+    "claim-collisions",
     "preemption",
     "gauges",
 ]
@@ -120,7 +125,9 @@ def test_the_order_of_both_tables_is_fixed() -> None:
 
 
 #: The handlers of events about a pod: "every pod" of one that has a node or ended.
-EVERY_POD = [name for name in HANDLERS if name not in ("bindings", "node-events")]
+EVERY_POD = [
+    name for name in HANDLERS if name not in ("bindings", "node-events", "claim-collisions")
+]
 WAITING_POD = ["reservations", "node-avoidance", "migrations", "cluster-cache"]
 ROUTES: list[tuple[ev.Event, list[str]]] = [
     (ev.PodUpdated(A), WAITING_POD),
@@ -133,15 +140,18 @@ ROUTES: list[tuple[ev.Event, list[str]]] = [
     (ev.PodsReplaced((A,)), [name for name in EVERY_POD if name != "preemption"]),
     (
         ev.NodeUpdated(node("n1")),
-        ["node-events", "unreadable-objects", "devices", "migrations", *HANDLERS[-4:-1]],
+        ["node-events", "unreadable-objects", "devices", "migrations", *HANDLERS[-6:-3]],
     ),
     (
         ev.BindEnded(A.uid, ev.BindOutcome.BOUND),
-        ["bindings", "node-avoidance", "migrations", "cluster-cache"],
+        ["bindings", "node-avoidance", "migrations", "cluster-cache", "claim-allocation"],
     ),
     (ev.PodRejected(A.uid, "x"), ["node-avoidance", "migrations"]),
     (ev.PodRecreated(A, 1, "replaced"), ["migrations"]),
     (ev.StorageDeleted(Claim, "team/data"), ["migrations", "cluster-cache", "volume-binding"]),
+    (ev.DraDeleted(ResourceClaim, "team/gpu"), ["migrations", "cluster-cache", "claim-allocation"]),
+    (ev.ClaimsReserved(A.uid, 1), ["migrations", "cluster-cache", "claim-allocation"]),
+    (ev.ClaimsReleased(A.uid), ["migrations", "cluster-cache"]),
     (ev.VolumesWritten(A.uid, 1), ["migrations", "volume-binding"]),
     (ev.BudgetDeleted("team", "web"), ["migrations", "cluster-cache"]),
     (ev.PreemptionEnded(A, "n1", ()), ["migrations", "preemption"]),
@@ -163,7 +173,7 @@ def test_every_type_of_event_has_a_handler() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in HANDLERS if name != "cluster-cache"])
-async def test_handlers_before_the_cluster_cache_see_the_state_without_the_event(
+async def test_handlers_before_the_cluster_cache_see_the_former_state(
     name: str,
 ) -> None:
     stage = Stage()
@@ -189,7 +199,7 @@ async def test_effects_run_in_the_order_of_the_table_after_the_last_handler() ->
     ]
 
 
-async def test_changes_and_actions_run_in_the_order_in_which_they_are_returned() -> None:
+async def test_changes_and_actions_run_in_the_returned_order() -> None:
     """So that the failure of a pod finds its placement, which is dropped afterwards."""
     stage = Stage()
     failed = ev.BindFailed(A, "text")
@@ -291,6 +301,8 @@ SENT = [
     (actions.SetMigConfig("n1", "all-1g.10gb"), ("partitions", "send")),
     (actions.CompleteStep(A.uid, "volumes"), ("bindings", "complete")),
     (actions.WriteVolumes(A.uid, 1, ()), ("volumes", "send")),
+    (actions.ReserveClaims(A.uid, "a", 1, ()), ("claims", "send")),
+    (actions.ReleaseClaims(A.uid, ()), ("claims", "send")),
     (actions.DropPlacement(A.uid), ("bindings", "drop")),
     (DeleteMigration(MIGRATION), ("migrations", "send")),
 ]

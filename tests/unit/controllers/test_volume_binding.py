@@ -230,7 +230,7 @@ def test_a_wait_that_cannot_end_well_is_ended(objects: Any, seen: Any, text: str
     assert stage.tick() == NOTHING
 
 
-def test_a_refused_write_is_tried_again_and_frees_what_was_not_written() -> None:
+def test_refused_write_is_tried_again_and_frees_the_unwritten() -> None:
     stage = Stage(*STATIC, claim("more"))
     stage.begin()
     other = pod("q", spec=uses("more"))

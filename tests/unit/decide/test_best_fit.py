@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.decide.schedule_one import place
 from scheduler.decide.view import WhatIfView
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
@@ -304,10 +305,10 @@ def test_ordinary_scheduling_rules_hold(fields: Any, name: str | None) -> None:
 
 
 def test_unsupported_fields_are_refused() -> None:
-    hard = pod(spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]})
+    hard = pod(spec={"schedulingGroup": {"podGroupName": "g"}})
 
     assert sentence(refused(cluster(node()), hard).diagnosis) == (
-        "0/1 nodes are available: unsupported: spec.resourceClaims"
+        "0/1 nodes are available: unsupported: spec.schedulingGroup"
         " (gpu-scheduler does not implement this yet)."
     )
 
@@ -376,3 +377,20 @@ def test_what_if_view_leaves_the_cluster_unchanged() -> None:
     assert placed(state, pod("q", gpus=1)).node_name == "a"
     assert state.nodes.node_info["a"].free(well_known.GPU) == 2
     assert tried.at("no-such-node") is None
+
+
+def test_pod_that_every_node_rejected_takes_the_room_of_a_removed_one() -> None:
+    """``place`` gives no diagnosis, and trusts the last one of the pod's class."""
+    holder = pod("holder", gpus=2, node="a", devices="0,1")
+    state = cluster(node("a", gpus=2, with_gpu_indexes=True), holder)
+    newcomer = pod("q", gpus=1)
+    assert place(state, newcomer, ALLOW_ALL_MAPS) is None
+    assert codes(state, newcomer)
+    tried = WhatIfView(state)
+
+    tried.remove(holder.uid, "a")
+
+    found = place(tried, newcomer, ALLOW_ALL_MAPS)
+    assert found is not None
+    assert found.node_name == "a"
+    assert place(state, newcomer, ALLOW_ALL_MAPS) is None

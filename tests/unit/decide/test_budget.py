@@ -27,7 +27,8 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, restore, take
-from tests.builders import ALLOW_ALL_MAPS, best_node, cluster, codes, dynamic, node, pod
+from tests.best_node import best_node
+from tests.builders import ALLOW_ALL_MAPS, cluster, codes, dynamic, node, pod
 from tests.unit.decide.admission.admission_world import World, wants_2g
 
 NODES = 104
@@ -154,7 +155,7 @@ def test_pod_over_the_step_budget_waits_with_count_and_advice() -> None:
     )
 
 
-def test_pod_with_thousands_of_pod_terms_is_rejected_before_they_are_read() -> None:
+def test_pod_with_thousands_of_terms_is_rejected_before_reading() -> None:
     state = machines()
     state.upsert_pod(pod("placed", node="n0", labels={"app": "a0"}))
 
@@ -229,7 +230,7 @@ def test_refusal_is_explained_for_ten_thousand_nodes(fields: Any) -> None:
     assert work.spent / NODES * 10_000 < DECISION_STEPS_MAX
 
 
-# --- GPUs that are cut to order -----------------------------------------------------------
+# --- GPUs with dynamic MIG ----------------------------------------------------------------
 
 #: What was asked for when a decision took seconds, and what a decision may take now.
 SLICES = [

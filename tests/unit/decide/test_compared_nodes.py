@@ -8,7 +8,8 @@ import pytest
 
 from scheduler.framework.settings import Settings
 from scheduler.plugins import default_pipeline
-from tests.builders import PACKING, cluster, node, placed, pod
+from tests.best_node import PACKING
+from tests.builders import cluster, node, placed, pod
 
 CPU = {"cpu": "1", "memory": "1Gi"}
 Json = dict[str, Any]
@@ -38,6 +39,26 @@ def test_pod_without_gpu_keeps_away_from_devices() -> None:
     nodes: list[Any] = [node("gpus", gpus=4, cpu="64"), node("plain", cpu="8")]
 
     assert placed(cluster(*nodes), pod(requests=CPU)).node_name == "plain"
+
+
+@pytest.mark.parametrize("pipeline", [None, PACKING], ids=["balanced", "pack"])
+def test_pod_without_gpu_keeps_away_from_a_node_with_full_gpus(pipeline: Any) -> None:
+    """Its CPU belongs to the pods that hold the GPUs, and to those that get them next."""
+    nodes: list[Any] = [
+        node("a-gpus", gpus=4, cpu="64"),
+        node("plain", cpu="64"),
+        pod("holder", node="a-gpus", gpus=4),
+        pod("other", node="plain", requests=CPU),
+    ]
+    given = placed(cluster(*nodes), pod(requests=CPU), *([pipeline] if pipeline else []))
+
+    assert given.node_name == "plain"
+
+
+def test_pod_without_gpu_uses_a_gpu_node_where_no_other_has_room() -> None:
+    nodes: list[Any] = [node("gpus", gpus=4, cpu="64"), node("plain", cpu="500m")]
+
+    assert placed(cluster(*nodes), pod(requests=CPU)).node_name == "gpus"
 
 
 def test_pod_without_gpu_evens_out_cpu_and_memory() -> None:

@@ -13,7 +13,7 @@ from scheduler.model.node import Node
 from scheduler.model.reasons.reason import ReasonCode, sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import ALLOW_ALL_MAPS, GPU, PodFields, cluster, node, placed, pod, refused
-from tests.unit.decide.test_reason_codes import DECIDED, EXAMPLES, PIPELINES
+from tests.reason_worlds import DECIDED, EXAMPLES, PIPELINES
 
 
 @pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)

@@ -16,6 +16,13 @@ NEW = {"nvidia.com/gpu.product": "NVIDIA-Z900-96GB"}
 EIGHT = node("big", gpus=8, taints=["a:NoSchedule"])
 TWO = node("small", gpus=2)
 
+WISH = {"gpu-scheduler.io/gpu-memory": "200Gi", "gpu-scheduler.io/gpu-memory-given": "app=gpu"}
+#: As the webhook restricts such a pod.
+_LARGE = {"key": "nvidia.com/gpu.memory", "operator": "Gt", "values": ["192511"]}
+_TERMS = {"nodeSelectorTerms": [{"matchExpressions": [_LARGE]}]}
+LARGE_CARD = {
+    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _TERMS}}
+}
 NEVERS = [
     pytest.param(
         [EIGHT, TWO],
@@ -45,6 +52,13 @@ NEVERS = [
         "no GPU model here (A100-80) has the MIG profile 1g.6gb",
         "NoSuchProfile",
         id="of-another-model-and-one-that-cannot-be-cut",
+    ),
+    pytest.param(
+        [node(gpus=8, labels={"nvidia.com/gpu.memory": "81559"})],
+        {"gpus": 1, "annotations": WISH, "spec": LARGE_CARD},
+        "requests 192512 MiB of GPU memory and the largest GPU here has 81559 MiB",
+        "Unschedulable",
+        id="gpu-memory",
     ),
     pytest.param(
         [node()],
@@ -86,7 +100,7 @@ PERHAPS = [
         {"mig": {"9g.99gb": 1}},
         id="a-model-that-is-not-known",
     ),
-    pytest.param([dynamic(cordoned=True)], {"mig": {"1g.10gb": 1}}, id="cut-to-order"),
+    pytest.param([dynamic(cordoned=True)], {"mig": {"1g.10gb": 1}}, id="dynamic-mig"),
 ]
 
 

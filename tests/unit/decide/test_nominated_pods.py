@@ -17,8 +17,9 @@ from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
+from tests import builders
+from tests.builders import node, restoring
 from tests.builders import pod as built
-from tests.builders import restoring
 
 GPU = "nvidia.com/gpu"
 BIG, SMALL = "nvidia.com/mig-2g.20gb", "nvidia.com/mig-1g.10gb"
@@ -131,6 +132,16 @@ def test_room_held_by_a_migration_counts_once_with_its_pod() -> None:
     assert cluster.nominations.awaited(pod("ours")) == ""
 
 
+def test_room_is_kept_for_the_pod_of_a_migration_that_is_over() -> None:
+    cluster = world(**{GPU: 1})
+    moved = built(
+        "web-1", gpus=1, nominated="n1", annotations={"gpu-scheduler.io/migration": "restore-1-aa"}
+    )
+    cluster.upsert_pod(moved)
+
+    assert not isinstance(schedule_one(cluster, pod("ours"), default_pipeline()), Placement)
+
+
 def test_what_is_held_follows_the_nominated_pod() -> None:
     cluster = world(**{GPU: 1})
     holder_of_gpu = pod("preemptor", priority=5, nominated="n1")
@@ -141,3 +152,34 @@ def test_what_is_held_follows_the_nominated_pod() -> None:
     cluster.upsert_pod(msgspec.structs.replace(holder_of_gpu, requests={"cpu": 1}))
 
     assert isinstance(schedule_one(cluster, ours, default_pipeline()), Placement)
+
+
+ZONE = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+NEAR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [ZONE]}}
+EVEN = {**ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+MARKED = {"app": "a"}
+
+
+@pytest.mark.parametrize(
+    ("other", "is_placed"),
+    [
+        pytest.param(built("o", labels=MARKED, priority=5, nominated="n2"), False, id="nominated"),
+        pytest.param(built("o", labels=MARKED, priority=5, node="n2"), True, id="there"),
+    ],
+)
+def test_a_nominated_pod_satisfies_no_term(other: Pod, is_placed: bool) -> None:
+    """It may never come: kube-scheduler asks its filters without nominated pods as well."""
+    near = built("near", spec={"affinity": NEAR})
+    there = built("there", labels=MARKED, node="n1")
+    even = built("even", labels=MARKED, spec={"topologySpreadConstraints": [EVEN]})
+    nodes = [node("n1", labels={"zone": "x"}), node("n2", labels={"zone": "y"})]
+    first = node("n1", labels={"zone": "x"})
+    second = node("n2", labels={"zone": "y"}, cordoned=True)
+
+    by_affinity = schedule_one(builders.cluster(*nodes, other, near), near, default_pipeline())
+    by_spread = schedule_one(
+        builders.cluster(first, second, there, other, even), even, default_pipeline()
+    )
+
+    assert isinstance(by_affinity, Placement) is is_placed
+    assert isinstance(by_spread, Placement) is is_placed

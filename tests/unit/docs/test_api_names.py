@@ -30,7 +30,7 @@ READERS = (
     "scheduler/bind/former_objects.py",
     "gpuctl/doctor/rights.py",
     "tests/unit/model/crd/test_former_version.py",
-    "tests/http/test_former_objects.py",
+    "tests/http/bind/test_former_objects.py",
     "cluster/rbac.yaml",
     "cluster/rbac-migrations.yaml",
     "charts/gpu-scheduler/files/cluster/rbac.yaml",

@@ -9,8 +9,9 @@ from typing import Final
 import pytest
 
 from tests.unit.docs.sources import ROOT
+from tools.upstream_e2e import table as upstream
 
-CASES: Final = 53
+CASES: Final = 60
 DIFFERENCES_MAX: Final = 10
 PAGE: Final = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
 TEST_ID: Final = re.compile(r"`(tests/[\w/]+\.py)::(\w+)(?:\[([^\]`]+)\])?`")
@@ -38,6 +39,7 @@ def source(path: str) -> str:
 
 CASE_ROWS: Final = rows("Scheduling cases")
 DIFFERENCE_ROWS: Final = rows("Deliberate differences")
+NVIDIA_ROWS: Final = rows("NVIDIA's device plugin and DRA driver")
 
 
 def test_each_case_has_one_row() -> None:
@@ -76,3 +78,20 @@ def test_each_test_that_is_named_after_a_case_is_in_its_row() -> None:
 
     assert named == set(listed)
     assert all(f"test_case_{int(case):02}_" in name for (_, name), case in listed.items())
+
+
+def test_we_pass_every_upstream_spec_that_kube_scheduler_passes() -> None:
+    theirs, ours = upstream.rows(PAGE)
+
+    assert len(theirs) > 20
+    assert upstream.missed(theirs, ours) == []
+
+
+def test_each_test_with_nvidias_programs_has_passed() -> None:
+    folder = ROOT / "tests" / "e2e" / "nvidia"
+    paths = [one.relative_to(ROOT).as_posix() for one in folder.glob("test_*.py")]
+    there = {(path, name) for path in paths for name in FUNCTION.findall(source(path))}
+
+    recorded = {named_in(row[0])[0][:2]: row[-1] for row in NVIDIA_ROWS}
+
+    assert recorded == dict.fromkeys(there, "passed")

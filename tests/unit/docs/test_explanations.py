@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 from pathlib import Path
 
 import click
@@ -14,10 +15,21 @@ from gpuctl.commands.snapshot import snapshot
 from gpuctl.commands.why import why
 from scheduler import config
 from scheduler.decide.explain import Meaning, Note, Outcome, Refusal
+from scheduler.decide.remedy.edit import Edit, EditKind
+from scheduler.decide.remedy.outlook import CanStart, Closest, Holder, Outlook
+from scheduler.decide.remedy.search import Remedy
 from scheduler.decide.score_breakdown import NodeScore, Ranking
 from scheduler.model import limits
 from scheduler.report.decisions import api, journal, journal_file, state_capture
-from scheduler.report.decisions.api_types import Admitted, Decided, Leader, PodAnswer, Tier, Waiting
+from scheduler.report.decisions.api_types import (
+    Admitted,
+    Ahead,
+    Decided,
+    Leader,
+    PodAnswer,
+    Tier,
+    Waiting,
+)
 
 PAGE = (Path(__file__).parents[3] / "docs" / "explanations.md").read_text(encoding="utf-8")
 
@@ -26,14 +38,20 @@ PAGE = (Path(__file__).parents[3] / "docs" / "explanations.md").read_text(encodi
     "shape",
     [
         Admitted,
+        Ahead,
+        Closest,
         Decided,
+        Edit,
+        Holder,
         Leader,
         Meaning,
         Note,
         Outcome,
+        Outlook,
         PodAnswer,
         Ranking,
         Refusal,
+        Remedy,
         NodeScore,
         Tier,
         Waiting,
@@ -44,6 +62,11 @@ def test_every_field_is_named(shape: type[msgspec.Struct]) -> None:
     told = set(re.findall(r"`([A-Za-z]+)`", PAGE))
 
     assert {field.encode_name for field in msgspec.structs.fields(shape)} - told == set()
+
+
+@pytest.mark.parametrize("words", [CanStart, EditKind], ids=lambda words: words.__name__)
+def test_every_word_is_named(words: type[Enum]) -> None:
+    assert all(f"`{word.value}`" in PAGE for word in words)
 
 
 def test_every_path_is_named() -> None:

@@ -59,7 +59,7 @@ def test_a_node_is_looked_at_when_it_changes_and_not_when_it_does_not() -> None:
 
 
 @pytest.mark.contract("S1-B4")
-def test_an_edit_of_the_pools_looks_at_every_node_and_one_without_news_at_none() -> None:
+def test_changed_pools_reconcile_every_node_and_equal_pools_none() -> None:
     found = world()
 
     found.fold(ConfigMapEvents(Seen("topology", config_map("topology", TWO, note="relabelled"))))
@@ -73,7 +73,7 @@ def test_an_edit_of_the_pools_looks_at_every_node_and_one_without_news_at_none()
 
 
 @pytest.mark.contract("S1-B2", "S1-B13", "S1-B24")
-def test_what_cannot_be_read_any_more_stays_as_it_was_and_is_said_once() -> None:
+def test_unreadable_change_keeps_the_former_value_and_is_logged_once() -> None:
     found = world()
     broken = TWO.replace("type: t4", "typ: t4").replace("l4", "l40s")
 
@@ -108,7 +108,7 @@ def test_what_a_list_does_not_name_any_more_is_gone() -> None:
 
 
 @pytest.mark.contract("S1-21", "S1-23")
-def test_profiles_are_config_maps_and_an_edit_of_one_is_an_edit_of_its_pools() -> None:
+def test_changed_profile_config_map_changes_its_pools() -> None:
     def profile(count: int) -> ConfigMapEvents:
         text = (
             f"device_count: {count}\n"
@@ -130,7 +130,7 @@ def test_profiles_are_config_maps_and_an_edit_of_one_is_an_edit_of_its_pools() -
 
 
 @pytest.mark.contract("S4-15")
-def test_the_plugins_files_are_read_again_and_a_bad_one_stays_as_it_was() -> None:
+def test_plugin_files_are_reloaded_and_an_invalid_one_is_kept() -> None:
     def file(text: str) -> PluginConfigEvents:
         return PluginConfigEvents(
             Seen("device-plugin-config", config_map("x", text, "config.yaml"))

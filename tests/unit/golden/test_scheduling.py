@@ -18,6 +18,7 @@ from scheduler.framework.settings import Settings
 from scheduler.model.disruption_budget import DisruptionBudget
 from scheduler.plugins import (
     default_pipeline,
+    image_locality,
     inter_pod_affinity,
     node_affinity,
     node_resources_fit,
@@ -40,7 +41,7 @@ SCORES: dict[str, Any] = {
     "balanced": node_resources_fit.balanced_allocation,
 }
 FILTER_ROWS, PREEMPTION_ROWS = rows("filterscores.json"), rows("preemption.json")
-FEATURE_ROWS = rows("nodefeatures.json")
+FEATURE_ROWS, IMAGE_ROWS = rows("nodefeatures.json"), rows("imagelocality.json")
 ALL = default_pipeline(Settings(preemption="all"))
 
 
@@ -60,6 +61,7 @@ def test_golden_files_have_enough_cases() -> None:
     assert {len(row["best"]) for row in PREEMPTION_ROWS} >= {0, 1, 2, 3}
     assert sum(one["violations"] for row in PREEMPTION_ROWS for one in row["candidates"].values())
     assert len({tuple(row["features"]) for row in FEATURE_ROWS}) > 5
+    assert len({score for row in IMAGE_ROWS for score in row["scores"].values()}) > 20
 
 
 @pytest.mark.parametrize("row", FILTER_ROWS)
@@ -83,6 +85,17 @@ def test_feasible_nodes_get_the_same_scores(row: Json, name: str) -> None:
     assert dict(zip(names, found, strict=True)) == {
         one: row["scores"][one].get(name, 0) for one in names
     }
+
+
+@pytest.mark.parametrize("row", IMAGE_ROWS)
+def test_images_on_the_nodes_give_the_same_scores(row: Json) -> None:
+    state, newcomer = world(row)
+    names = sorted(row["scores"])
+    nodes = [info for one in names if (info := state.at(one)) is not None]
+
+    found = image_locality.score(state, newcomer, nodes, Settings())
+
+    assert dict(zip(names, found, strict=True)) == row["scores"]
 
 
 def _budget(one: Json) -> DisruptionBudget:

@@ -34,7 +34,7 @@ def world(row: Json) -> tuple[Cluster, Pod]:
         content = {
             "metadata": metadata,
             "spec": {"taints": one.get("taints", [])},
-            "status": {"allocatable": one["offers"]},
+            "status": {"allocatable": one["offers"], "images": one.get("images", [])},
         }
         wire = decode_nodes.NODE.decode(msgspec.json.encode(content))
         state.upsert_node(decode_nodes.to_node(wire))

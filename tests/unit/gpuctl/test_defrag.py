@@ -11,14 +11,21 @@ import msgspec
 import pytest
 
 from scheduler.config import Config
+from scheduler.model.well_known import RESTORE
 from scheduler.report.decisions.journal import Journal
 from scheduler.report.decisions.state_capture import StateCapture
 from tests.builders import cluster, dynamic, node, pod
+from tests.dra import device_json, resource_slice
 from tests.unit.gpuctl.cli import CommandOutput, gpuctl
 from tests.unit.gpuctl.test_replay import World
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 SMALL = "Deployment/small@1"
+OF_A_DRIVER = resource_slice(
+    "a",
+    device_json("part", attributes={"profile": {"string": "3g.40gb"}}),
+    driver="gpu.nvidia.com",
+)
 
 
 def snapshot(tmp_path: Path, *things: Any, waiting: Any) -> Path:
@@ -55,13 +62,14 @@ def fragmented(tmp_path: Path, **fields: Any) -> Path:
     )
 
 
-def test_the_pod_with_the_fewest_slices_moves(tmp_path: Path) -> None:
+def test_plan_with_the_least_loss_is_printed_as_json(tmp_path: Path) -> None:
     result = defrag(fragmented(tmp_path), "-o", "json")
 
     found = json.loads(result.out)
-    assert (found["node"], found["devices"], found["restarts"]) == ("a", "3g.40gb@0/4", 1)
+    assert (found["node"], found["devices"], found["restarts"]) == ("b", "3g.40gb@0/4", 1)
+    assert (found["certain"], found["gain"]) == (True, 1.78)
     (move,) = found["moves"]
-    assert (move["pod"], move["source"]) == ("team/high", "a 1g.10gb@0/4")
+    assert (move["pod"], move["source"]) == ("team/right", "b 2g.20gb@0/4")
     assert move["gpuMinutes"] > 0
 
 
@@ -69,10 +77,41 @@ def test_a_plan_names_its_cost_and_the_command_that_carries_it_out(tmp_path: Pat
     result = defrag(fragmented(tmp_path))
 
     assert result.status == 0
-    assert "team/big: 3g.40gb fits on a, GPU 0, from slice 4, after 1 restart:" in result.out
-    assert "team/high  a 1g.10gb@0/4" in result.out
+    assert "team/big: 3g.40gb fits on b, GPU 0, from slice 4, after 1 restart:" in result.out
+    assert "team/right  b 2g.20gb@0/4" in result.out
     assert "GPU-minutes of work are lost" in result.out
+    assert "memory slices (layout cost of all GPUs)" in result.out
     assert "gpuctl defrag team/big --moves 1 --execute" in result.out
+
+
+def chain(tmp_path: Path) -> Path:
+    """A 4g waits for the place of a 3g, which waits for the place of a 1g."""
+    return snapshot(
+        tmp_path,
+        dynamic("a"),
+        dynamic("b"),
+        *(holder("x", "3g.40gb@0/0"), holder("i", "1g.20gb@0/6")),
+        *(holder("j", "1g.10gb@0/1", "b"), holder("k", "2g.20gb@0/2", "b")),
+        holder("y", "1g.10gb@0/6", "b"),
+        waiting=pod("big", mig={"4g.40gb": 1}),
+    )
+
+
+def test_two_restarts_are_looked_for_without_an_option(tmp_path: Path) -> None:
+    result = defrag(chain(tmp_path), "-o", "json")
+
+    found = json.loads(result.out)
+    assert (found["restarts"], found["certain"]) == (2, True)
+    assert [move["pod"] for move in found["moves"]] == ["team/y", "team/x"]
+
+
+def test_uncertain_plan_says_what_may_happen(tmp_path: Path) -> None:
+    """Before the 2g at slice 2 has ended its new pod gets slice 0, which the 4g needs."""
+    big = pod("big", mig={"4g.40gb": 1})
+    alone = snapshot(tmp_path, dynamic("a"), holder("x", "2g.20gb@0/2"), waiting=big)
+
+    assert "not certain: team/big must be placed before" in defrag(alone).out
+    assert "not certain" not in defrag(chain(tmp_path)).out
 
 
 def test_fitting_request_needs_no_relocation(tmp_path: Path) -> None:
@@ -85,17 +124,18 @@ def test_fitting_request_needs_no_relocation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "scheduler"),
+    "fields",
     [
-        pytest.param("", "gpu-scheduler", id="no controller recreates it"),
-        pytest.param("Job/j", "gpu-scheduler", id="a job would count it as a failure"),
-        pytest.param(SMALL, "default-scheduler", id="another scheduler's"),
+        pytest.param({"owner": ""}, id="no controller recreates it"),
+        pytest.param({"owner": "Job/j"}, id="a job would count it as a failure"),
+        pytest.param({"scheduler": "default-scheduler"}, id="another scheduler's"),
+        pytest.param({"annotations": {RESTORE: "never"}}, id="its author opted out"),
+        pytest.param({"labels": {"kueue.x-k8s.io/queue-name": "q"}}, id="Kueue starts it"),
+        pytest.param({"deleting": True}, id="terminating already"),
     ],
 )
-def test_pod_that_would_not_return_is_not_relocated(
-    tmp_path: Path, owner: str, scheduler: str
-) -> None:
-    result = defrag(fragmented(tmp_path, owner=owner, scheduler=scheduler))
+def test_pod_that_would_not_return_is_not_relocated(tmp_path: Path, fields: Any) -> None:
+    result = defrag(fragmented(tmp_path, **fields))
 
     assert result.status == 2
     assert "no plan for team/big" in result.err
@@ -114,7 +154,7 @@ def test_no_plan_says_why_with_numbers(tmp_path: Path) -> None:
 
     assert result.status == 2
     assert result.err.strip() == (
-        "gpuctl defrag: no plan for team/big with at most 1 restart: it needs 4"
+        "gpuctl defrag: no plan for team/big with at most 2 restarts: it needs 4"
         " contiguous slices, 0 are free on 1 GPUs"
     )
 
@@ -124,6 +164,9 @@ def test_no_plan_says_why_with_numbers(tmp_path: Path) -> None:
     [
         pytest.param(
             (node("a", mig={"3g.40gb": 1}),), {"3g.40gb": 1}, "dynamic MIG", id="fixed slices"
+        ),
+        pytest.param(
+            (node("a"), OF_A_DRIVER), {"3g.40gb": 1}, "partitions of a DRA driver", id="dra"
         ),
         pytest.param((dynamic("a"),), {"3g.40gb": 2}, "exactly one MIG instance", id="two at once"),
         pytest.param((dynamic("a"),), {"9g.90gb": 1}, "has the profile", id="unknown profile"),

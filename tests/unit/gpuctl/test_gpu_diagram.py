@@ -100,7 +100,7 @@ def test_numbered_gpus_show_their_holders() -> None:
     ]
 
 
-def test_a_picture_fits_eighty_columns_and_its_cells_are_as_wide_as_their_slices(
+def test_diagram_fits_80_columns_with_cells_as_wide_as_their_slices(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "world.yaml"

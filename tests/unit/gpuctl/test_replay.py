@@ -125,7 +125,7 @@ def test_a_decision_that_differs_is_shown_and_fails_the_check(
     assert replay(file).status == 0
 
 
-def test_what_there_was_no_time_for_is_counted_and_decided_when_asked_for(tmp_path: Path) -> None:
+def test_undecided_rejections_are_counted_and_decided_on_request(tmp_path: Path) -> None:
     ticks = iter(range(100))
     file = written(tmp_path, lambda: float(next(ticks)))
 
@@ -173,7 +173,7 @@ def test_a_file_that_is_no_snapshot_is_one_line(tmp_path: Path, change: Any, res
     answer = replay(file)
 
     assert (answer.status, answer.out) == (1, "")
-    assert answer.err == f"{file}: {result}\n"
+    assert answer.err == f"gpuctl replay: {file}: {result}\n"
 
 
 def test_text_that_is_no_json_and_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -188,5 +188,5 @@ def test_a_pod_that_does_not_wait_there_is_told_with_those_that_do(tmp_path: Pat
 
     assert result.status == 1
     assert result.err.endswith(
-        "no pod team/other waits in this snapshot; 3 do: team/big, team/fits, team/m-0\n"
+        "pod team/other is not pending (pending pods: team/big, team/fits, team/m-0)\n"
     )

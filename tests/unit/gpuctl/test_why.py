@@ -26,7 +26,7 @@ from gpuctl.pod_facts import (
     age,
     facts_of,
 )
-from scheduler.decide.explain import Meaning, Outcome, PreemptionOutcome, Refusal, VictimOutcome
+from scheduler.decide.explain import Meaning, Outcome, Refusal
 from scheduler.decide.score_breakdown import NodeScore, Ranking
 from scheduler.report.decisions.api_types import (
     API_VERSION,
@@ -185,7 +185,7 @@ def decided(outcome: Outcome, **more: Any) -> Decided:
     )
 
 
-def test_the_pod_alone_says_the_sentence_its_parts_and_what_to_do(
+def test_the_pod_alone_says_the_stored_answer_with_its_age(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     event = PodEvent(
@@ -195,12 +195,24 @@ def test_the_pod_alone_says_the_sentence_its_parts_and_what_to_do(
     text = shown(capsys, told_by(waiting_pod(events=(event,)), more=("forward", "again")))
 
     assert text.startswith("team/a waits (for ")
+    assert f" ago: {SENTENCE}" in text
     assert text.count(SENTENCE) == 1
+    assert "nodes   2 Insufficient nvidia.com/gpu (need 9; best node has 4 free)" in text
+    assert "do one  request less" in text
+    assert "(INSUFFICIENT)" in text
+    assert "FailedScheduling        as above" in text
+    assert "an admin can run" in text
+    assert "\n  forward\n  again\n" in text
+
+
+def test_wide_has_the_stages_and_the_events_that_requeue_the_pod(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = shown(capsys, told_by(waiting_pod()), wide=True)
+
     assert "2      NodeResourcesFit  INSUFFICIENT  Insufficient nvidia.com/gpu" in text
     assert "what to do\n  INSUFFICIENT  request less" in text
     assert "tried again when\n  INSUFFICIENT  a pod on a node was deleted" in text
-    assert "FailedScheduling        as above" in text
-    assert "\n  forward\n  again\n" in text
 
 
 def test_the_api_answers_node_by_node_and_with_what_was_tried(
@@ -220,7 +232,7 @@ def test_the_api_answers_node_by_node_and_with_what_was_tried(
         ),
     )
 
-    text = shown(capsys, told_by(waiting_pod(), answer))
+    text = shown(capsys, told_by(waiting_pod(), answer), wide=True)
 
     assert "in the queue for 61 s (backoff), tried 1 time, the next one in 1.5 s" in text
     assert (
@@ -234,41 +246,12 @@ def test_the_api_answers_node_by_node_and_with_what_was_tried(
     assert "ab-7      3    as above" in text
 
 
-def test_the_pods_that_have_to_go_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    victim = VictimOutcome(namespace="team", pod="low", priority=5, scheduler="gpu-scheduler")
-    preempts = PreemptionOutcome(node="n1", victims=(victim,), violations=1)
-    outcome = Outcome(message=SENTENCE, total=1, refusals=(short("n1"),), preemption=preempts)
-
-    text = shown(capsys, told_by(waiting_pod(), answered(outcome)))
-
-    assert "has to go on node n1 (1 of them against a PodDisruptionBudget)\n" in text
-    assert "team/low  5         gpu-scheduler" in text
-
-
-def test_nodes_that_preemption_does_not_help_are_named(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    preempts = PreemptionOutcome(refusals=(short("n2"),))
-    outcome = Outcome(message=SENTENCE, total=1, refusals=(short("n1"),), preemption=preempts)
-
-    text = shown(capsys, told_by(waiting_pod(), answered(outcome)))
-
-    assert "even without every pod that may be preempted\n" in text
-    assert text.count("n2    NodeResourcesFit  INSUFFICIENT") == 1
-
-
-def test_many_nodes_with_one_answer_share_a_line_unless_all_are_wanted(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_only_wide_has_a_line_for_each_node(capsys: pytest.CaptureFixture[str]) -> None:
     nodes = tuple(short(f"node-{number:02}") for number in range(30))
     answer = answered(Outcome(message=SENTENCE, total=30, refusals=nodes))
 
-    folded = shown(capsys, told_by(waiting_pod(), answer))
-    wide = shown(capsys, told_by(waiting_pod(), answer), wide=True)
-
-    assert "node-00, node-01, node-02 and 27 more" in folded
-    assert "node-29" not in folded
-    assert "node-29" in wide
+    assert "node-29" not in shown(capsys, told_by(waiting_pod(), answer))
+    assert "node-29" in shown(capsys, told_by(waiting_pod(), answer), wide=True)
 
 
 def test_placed_pod_shows_its_devices_and_the_runner_up(
@@ -299,7 +282,7 @@ def test_placed_pod_shows_its_devices_and_the_runner_up(
         ),
         pytest.param(
             facts_of(pod("a", scheduler="default-scheduler", status=refused())),
-            "its scheduler is default-scheduler, not gpu-scheduler; this is its message",
+            "add spec.schedulerName: gpu-scheduler",
             id="of-another-scheduler",
         ),
         pytest.param(
@@ -338,7 +321,6 @@ def test_nothing_in_a_pods_words_reaches_the_terminal_as_a_command(
 
 def test_misuse_is_no_answer() -> None:
     """2 would mean that the pod waits."""
-    assert gpuctl("why").status == 1
     assert gpuctl("why", "a", "--nonsense").status == 1
     result = gpuctl("why", "other/a", "-n", "team")
     assert result.status == 1
@@ -353,7 +335,7 @@ def test_as_a_plugin_it_calls_itself_by_the_plugins_name(
         plugin()
 
     assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("Usage: kubectl gpu-scheduler why [OPTIONS] POD")
+    assert capsys.readouterr().out.startswith("Usage: kubectl gpu-scheduler why [OPTIONS] ")
 
 
 def test_a_kubeconfig_that_is_not_there_is_one_line() -> None:

@@ -25,6 +25,7 @@ from scheduler.state.effects import Effects
 from scheduler.state.invariant import InvariantViolation
 from scheduler.watch.decode import objects
 from tests.builders import GPU, dynamic, node, pod, pod_json
+from tests.dra import device_class, resource_claim, resource_slice
 from tests.unit.loop.loop_world import Stage, playing
 
 TWO_GPUS = ev.NodeUpdated(node(gpus=2, with_gpu_indexes=True))
@@ -89,7 +90,7 @@ async def test_the_condition_and_the_log_have_one_id_for_one_problem() -> None:
 
     said = {text for _, what, text in stage.recorder.said if what == "SchedulerError"}
     [number] = {found[1] for text in said if (found := ID.search(text))}
-    told = [line for line in lines if line["event"] == f"internal error {number}"]
+    told = [line for line in lines if line.get("id") == number]
     assert [bool(line["exc_info"]) for line in told] == [True, False], "one traceback is enough"
     assert told[0]["about"] == "team/bad"
 
@@ -287,6 +288,24 @@ async def test_leader_reports_unreadable_objects_by_event() -> None:
     said = [(name, what) for name, what, _ in stage.recorder.said]
     assert said.count(("n1", "NodeUnreadable")) == 1
     assert said.count(("odd", "PodUnreadable")) == 1
+
+
+@pytest.mark.parametrize(
+    ("item", "kind"),
+    [
+        pytest.param(resource_slice("n1", "gpu-0"), "resourceslices", id="slice"),
+        pytest.param(device_class(), "deviceclasses", id="class"),
+        pytest.param(resource_claim(), "resourceclaims", id="claim"),
+    ],
+)
+async def test_unreadable_objects_of_dra_are_counted_once(item: Any, kind: str) -> None:
+    stage = Stage()
+    odd = msgspec.structs.replace(item, unread="too long")
+    async with playing(stage):
+        stage.see(ev.DraUpdated(item), ev.DraUpdated(odd), ev.DraReplaced(type(odd), (odd,)))
+        await stage.quiet()
+
+    assert stage.sample("gpu_scheduler_unreadable_objects_total", kind=kind) == 1
 
 
 def test_unreadable_fields_are_part_of_the_equivalence_class() -> None:

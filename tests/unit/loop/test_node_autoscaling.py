@@ -51,6 +51,11 @@ REFUSED = [
     pytest.param({"gpus": 8}, "Unschedulable", True, id="a-larger-node-would-help"),
     pytest.param({"requests": {"cpu": "33"}}, "Unschedulable", True, id="more-cpu-would-help"),
     pytest.param({"mig": {"9g.99gb": 1}}, "NoSuchProfile", False, id="no-such-profile"),
+    pytest.param(
+        {"gpus": 1, "spec": {"schedulingGroup": {"podGroupName": "g"}}},
+        *("UnsupportedField", False),
+        id="a-field-that-is-not-implemented",
+    ),
 ]
 
 

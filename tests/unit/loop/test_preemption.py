@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
+import msgspec
+import pytest
+
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Decision
 from scheduler.framework.settings import Settings
+from scheduler.framework.view import View
 from scheduler.model.actions import PreemptPods
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins import default_pipeline
@@ -142,3 +148,93 @@ async def test_a_preemptor_waits_on_while_its_victims_terminate() -> None:
         assert "not eligible due to a terminating pod on the nominated node." in text
         assert (reason, stage.recorder.nominated["high"]) == ("WaitingForCapacity", "n1")
         assert len(sent(stage)) == 1
+
+
+async def test_a_freed_node_costs_one_decision_however_many_wait() -> None:
+    """Each preemptor waits for the node of its own victim."""
+    decided: list[str] = []
+
+    def decider(view: View, one: Pod, *rest: Any) -> Decision:
+        decided.append(one.name)
+        return schedule_one(view, one, *rest)
+
+    async with playing(Stage(OWN, decider)) as stage:
+        for number in range(9):
+            low = pod(f"low-{number}", gpus=1, node=f"n{number}", phase="Running")
+            stage.see(ev.NodeUpdated(node(f"n{number}", gpus=1)), ev.PodUpdated(low))
+        stage.sync()
+        for number in range(9):
+            stage.see(ev.PodUpdated(pod(f"high-{number}", gpus=1, priority=9)))
+        await stage.quiet()
+        stage.pass_time(2)
+        await stage.quiet()
+        assert (len(sent(stage)), len(decided)) == (9, 9)
+
+        for action in sent(stage):
+            decided.clear()
+            stage.see(ev.PreemptionEnded(action.preemptor, action.node_name, ()))
+            stage.see(*(ev.PodDeleted(victim.uid) for victim in action.victims))
+            placement = await stage.binder.next()
+            await stage.quiet()
+
+            assert (placement.pod.name, placement.node_name) == (
+                action.preemptor.name,
+                action.node_name,
+            )
+            assert decided == [action.preemptor.name]
+            stage.confirm(placement)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(ev.PodDeleted(HIGH.uid), id="deleted"),
+        pytest.param(
+            ev.PodUpdated(pod("high", gpus=1, priority=9, node="n2")), id="bound-elsewhere"
+        ),
+    ],
+)
+async def test_the_end_of_a_nomination_wakes_the_pod_behind_it(end: ev.Event) -> None:
+    async with playing(Stage(OWN)) as stage:
+        await begun(stage)
+        stage.see(ev.PodUpdated(pod("next", gpus=1, priority=9, created=5)))
+        await stage.quiet()
+        stage.see(ended(LOW), ev.PodDeleted(LOW.uid), end)
+        await stage.quiet()
+        stage.pass_time(1.1)
+
+        assert (await stage.binder.next()).pod.name == "next"
+
+
+async def test_a_preemptor_that_gives_its_node_up_wakes_the_pod_behind_it() -> None:
+    """The victim ended, but the node does not take the preemptor any more."""
+    async with playing(Stage(OWN)) as stage:
+        await begun(stage)
+        stage.see(ev.PodUpdated(pod("next", gpus=1, priority=9, created=5)))
+        await stage.quiet()
+        asked = pod("high", gpus=2, priority=9)
+        stage.see(ended(LOW), ev.PodDeleted(LOW.uid), ev.PodUpdated(asked))
+        await stage.quiet()
+        stage.pass_time(1.1)
+
+        assert (await stage.binder.next()).pod.name == "next"
+        assert HIGH.uid not in stage.loop.cluster.nominated
+
+
+async def test_a_pod_that_may_preempt_now_does_so() -> None:
+    """The stronger pod beside its victim ended: the victim alone is in the way."""
+    async with playing(Stage(OWN)) as stage:
+        strong = pod("strong", gpus=1, node="n1", phase="Running", priority=99)
+        stage.see(ev.NodeUpdated(node("n1", gpus=2)), ev.PodUpdated(LOW), ev.PodUpdated(strong))
+        stage.see(ev.PodUpdated(pod("high", gpus=2, priority=9)))
+        stage.sync()
+        await stage.recorder.next()
+        assert sent(stage) == []
+
+        stage.see(ev.PodDeleted(strong.uid))
+        await stage.quiet()
+        stage.pass_time(1.1)
+        await stage.recorder.next()
+        await stage.quiet()
+
+        assert [action.victims for action in sent(stage)] == [(LOW,)]

@@ -37,7 +37,7 @@ def cut_before(annotations: dict[str, str]) -> Node:
     return node(gpus=1, mig={"1g.10gb": 7}, annotations=annotations)
 
 
-def cut_to_order(annotations: dict[str, str]) -> Node:
+def dynamic_mig(annotations: dict[str, str]) -> Node:
     return dynamic(gpus=2, annotations=annotations)
 
 
@@ -50,7 +50,7 @@ NODES = [
     pytest.param(without_a_plugin, MAPPED, id="no-plugin-and-mapped"),
     pytest.param(cut_before, WHOLE, id="mig-and-a-whole-gpu"),
     pytest.param(cut_before, SLICE, id="mig"),
-    pytest.param(cut_to_order, SLICE, id="mig-cut-to-order"),
+    pytest.param(dynamic_mig, SLICE, id="dynamic-mig"),
 ]
 LISTS = [
     pytest.param("1,x", id="a-word"),

@@ -8,7 +8,8 @@ from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.state.node_info import NodeInfo, allocation_of, over_committed
+from scheduler.state.node_info import NodeInfo, over_committed
+from scheduler.state.pod_allocation import allocation_of
 from tests.builders import GPU, MIG_1G, MIG_2G, PodFields, container, node, pod
 
 OTHER = "default-scheduler"

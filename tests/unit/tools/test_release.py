@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -9,13 +11,14 @@ import yaml
 
 from tools import release
 from tools.release import NotReleased, planned, present, section, with_section, with_version
+from tools.release.__main__ import main
 
 ROOT = Path(__file__).parents[3]
 OLD = "# Changes\n\nWords.\n\n## 0.1.0 (2026-01-01)\n\n### Added\n\n- First.\n"
 CHART = "apiVersion: v2\nname: x\nversion: 0.1.0\nappVersion: 0.1.0\n"
 
 
-def test_fragments_are_gathered_by_kind_and_name_with_their_lines_joined() -> None:
+def test_fragments_are_sorted_by_kind_and_name_with_joined_lines() -> None:
     found = section(
         "1.2.3",
         "2026-11-28",
@@ -50,6 +53,9 @@ def repository(tmp_path: Path) -> Path:
     (tmp_path / "charts/x/Chart.yaml").write_text(CHART)
     (tmp_path / "pyproject.toml").write_text('version = "0.1.0"\n')
     (tmp_path / "CHANGELOG.md").write_text(OLD)
+    (tmp_path / "examples/a").mkdir(parents=True)
+    (tmp_path / "examples/a/pod.yaml").write_text("image: gpu-scheduler-check:0.1.0\n")
+    (tmp_path / "examples/a/other.yaml").write_text("image: nvidia/cuda:12.4.1\n")
     return tmp_path
 
 
@@ -61,9 +67,11 @@ def test_a_release_writes_these_files_and_removes_the_fragments(repository: Path
         "CHANGELOG.md": False,
         "pyproject.toml": False,
         "charts/x/Chart.yaml": False,
+        "examples/a/pod.yaml": False,
         "changes/one.added.md": True,
     }
     assert "- One." in (files[repository / "CHANGELOG.md"] or "")
+    assert files[repository / "examples/a/pod.yaml"] == "image: gpu-scheduler-check:0.2.0\n"
 
 
 @pytest.mark.parametrize(
@@ -86,12 +94,17 @@ def test_what_has_to_be_put_right_first_is_said_in_one_line(
         planned(repository, version, "2026-11-28")
 
 
-def test_every_chart_has_the_projects_version_and_every_fragment_a_kind() -> None:
-    """They also agree on appVersion, which is the seed's 1.0.0 until the first release."""
+def test_charts_gpuctl_and_images_have_one_version() -> None:
     charts = [yaml.safe_load(path.read_text()) for path in (ROOT / "charts").glob("*/Chart.yaml")]
 
     assert {chart["version"] for chart in charts} == {present()}
-    assert len({chart["appVersion"] for chart in charts}) == 1
+    assert {chart["appVersion"] for chart in charts} == {present()}
+    assert version("gpu-scheduler") == present(), "make venv"
+    texts = [path.read_text() for path in release.with_images()]
+    tags = {
+        tag for text in texts for tag in re.findall(r"\bgpu-scheduler-check:(\S+?)[\"\s,}]", text)
+    }
+    assert tags == {present()}
     fragments = [path.name for path in (ROOT / "changes").glob("*.md") if path.stem != "README"]
     assert {release.kind_of(name) for name in fragments} <= set(release.KINDS)
 
@@ -101,7 +114,7 @@ def test_a_dry_run_says_what_it_would_write_and_writes_nothing(
 ) -> None:
     before = (ROOT / "CHANGELOG.md").read_bytes()
 
-    assert release.main(["notes", "99.0.0", "--dry-run"]) == 0
+    assert main(["notes", "99.0.0", "--dry-run"]) == 0
 
     said = capsys.readouterr().out
     assert "write  CHANGELOG.md\n" in said

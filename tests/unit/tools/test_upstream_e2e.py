@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from tools.upstream_e2e.run import FOCUS, SKIP
 from tools.upstream_e2e.steering import manifests
 from tools.upstream_e2e.table import BEGIN, END, missed, put_into, read, rows, table
 
@@ -22,6 +24,25 @@ def test_results_are_those_of_specs_that_ran(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     report.write_text(REPORT)
     assert read(report) == {"LimitRange should apply": "passed"}
+
+
+ASYNC = "[Feature:SchedulerAsyncPreemption] [FeatureGate:SchedulerAsyncPreemption] [Beta]"
+
+
+@pytest.mark.parametrize(
+    ("tags", "is_skipped"),
+    [
+        pytest.param("[Serial]", False, id="no-gate"),
+        pytest.param(ASYNC, False, id="a-gate-that-is-on-by-default"),
+        pytest.param("[FeatureGate:A] [Alpha] [Feature:OffByDefault]", True, id="alpha"),
+        pytest.param("[FeatureGate:B] [Beta] [Feature:OffByDefault]", True, id="beta-that-is-off"),
+    ],
+)
+def test_specs_of_features_that_are_off_by_default_are_skipped(tags: str, is_skipped: bool) -> None:
+    name = f"[sig-scheduling] SchedulerPreemption validates this {tags}"
+
+    assert re.match(FOCUS, name)
+    assert bool(re.search(SKIP, name)) == is_skipped
 
 
 def test_run_without_a_report_has_no_results(tmp_path: Path) -> None:

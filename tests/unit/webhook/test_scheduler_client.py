@@ -135,7 +135,7 @@ async def test_scheduler_error_is_no_answer(reply: Any, problem: str, socket: Pa
     assert answer is None
     (line,) = lines
     assert line["log_level"] == "warning"
-    assert f"({problem}" in line["event"]
+    assert line["problem"].startswith(problem)
 
 
 async def test_an_answer_in_many_pieces_is_read_to_its_end(socket: Path) -> None:

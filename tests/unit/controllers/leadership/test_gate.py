@@ -91,7 +91,7 @@ async def test_a_new_term_waits_for_every_cache_to_be_listed_after_it_began() ->
         running.cancel()
 
 
-async def test_caches_are_listed_after_objects_of_a_former_version_were_copied() -> None:
+async def test_caches_are_listed_after_former_objects_were_copied() -> None:
     world = World()
     began: list[float] = []
 

@@ -67,16 +67,7 @@ def test_crash_after_any_action_is_resumed(after: int) -> None:
     """Also for a request without a response: the next process has only pods and objects."""
     world, holder = full(Workload("web"))
     world.remove(holder.uid)
-    for _ in range(after):
-        for _ in range(10):
-            world.control()
-            world.decide_due()
-            if world.actions:
-                break
-            world.now += 1.0
-            world.take_steps()
-        if world.actions:
-            world.run_one()
+    world.run_actions(after)
 
     world.restart()
     world.pass_time(2 * MINUTE_S)

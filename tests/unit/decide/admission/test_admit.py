@@ -279,12 +279,12 @@ def test_fallback_scope(
 
 
 def test_another_schedulers_pod_may_use_what_we_do_not_implement() -> None:
-    claims = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}
+    spread = {"topologySpreadConstraints": [{"topologyKey": "z", "whenUnsatisfiable": "Later"}]}
     rules = Rules(ladders=(LADDER,), scope="all")
     world = World(node("m", mig={"1g.10gb": 9}), rules=rules)
 
-    assert world.admit(wants_2g(spec=claims, **OTHERS), "any") == DEGRADED
-    assert world.admit(wants_2g(spec=claims)) == UNTOUCHED
+    assert world.admit(wants_2g(spec=spread, **OTHERS), "any") == DEGRADED
+    assert world.admit(wants_2g(spec=spread)) == UNTOUCHED
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,21 @@ def test_without_enough_memory_anywhere_pod_waits_for_a_whole_gpu() -> None:
     assert admission.answer.where.memory_mib == 15401
 
 
+def test_whole_gpu_for_a_part_of_its_memory_is_a_warning() -> None:
+    [text] = World(node("n", gpus=1, labels=CARD)).ask(wants("16Gi")).answer.warnings
+
+    assert text.startswith("the pod requested 16Gi of GPU memory and has a whole GPU with 81559")
+
+
+def test_more_memory_than_any_gpu_has_is_a_warning_with_numbers() -> None:
+    admission = World(node("n", gpus=1, labels=CARD)).ask(wants("200Gi"))
+
+    assert admission.answer.warnings == (
+        "the pod can never be placed here: requests 192512 MiB of GPU memory and the largest GPU"
+        " here has 81559 MiB",
+    )
+
+
 def test_profile_with_a_full_quota_is_skipped() -> None:
     world = World(EVERYTHING)
     world.cluster.quotas.upsert(Quota(namespace="team", name="q", hard={MIG_1G20: 0}))

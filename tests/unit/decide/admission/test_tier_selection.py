@@ -339,3 +339,23 @@ def test_containers_with_different_tiers_step_down_independently() -> None:
         ),
     )
     assert GPU not in admission.granted.pod.requests if admission.granted else False
+
+
+@pytest.mark.parametrize(
+    ("owner", "later"),
+    [
+        pytest.param("", "it keeps 1g.10gb: the pod has no controller", id="bare-pod"),
+        pytest.param(
+            "ReplicaSet/web", "a restore gives it 2g.20gb when that is free", id="controller"
+        ),
+    ],
+)
+def test_step_down_is_a_warning_at_admission(owner: str, later: str) -> None:
+    [text] = World(node("n", mig={"1g.10gb": 1})).ask(wants_2g(owner=owner)).answer.warnings
+
+    assert text.startswith("the pod requested 2g.20gb, which was not free, and has 1g.10gb; ")
+    assert later in text
+
+
+def test_granted_request_has_no_warning() -> None:
+    assert World(node("n", mig={"2g.20gb": 1})).ask(wants_2g()).answer.warnings == ()

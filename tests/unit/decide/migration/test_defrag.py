@@ -1,4 +1,4 @@
-"""Plans that make room for an instance: the fewest pods, the fewest slices, the first GPU."""
+"""Plans that make room for an instance: certain ones, the fewest pods, the least loss of room."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.migration.defrag import Plan, plan
+from scheduler.decide.migration.defrag import plan
+from scheduler.decide.migration.defrag_plan import Plan
 from scheduler.model.gpu.device import MigPlacement, format_devices
+from scheduler.model.mig.layout import GPU_MODELS
+from scheduler.model.mig.layout_cost import cost
 from scheduler.model.pods.pod import Pod
 from tests.builders import ALLOW_ALL_MAPS, cluster, dynamic, node, pod
 
@@ -55,20 +58,20 @@ def test_the_pod_may_also_move_on_its_own_gpu() -> None:
     )
 
 
-def test_fewer_pods_come_before_fewer_slices() -> None:
-    """Two 1g on the one, a 3g on the other: the 3g is one restart."""
-    nodes = [dynamic("n1"), dynamic("n2"), dynamic("n3")]
+def test_fewer_restarts_come_before_less_loss() -> None:
+    """The pair on n1 would leave more room than the 1g on n2."""
     there = [
-        *(held("a", "n1:1g.10gb@0/0"), held("b", "n1:1g.10gb@0/4")),
-        *(held("c", "n2:3g.40gb@0/0"), held("d", "n3:4g.40gb@0/0")),
+        *(held("a", "n1:1g.10gb@0/0"), held("b", "n1:1g.10gb@0/5")),
+        held("c", "n2:1g.20gb@0/6"),
     ]
 
-    one = found(*nodes, *there, profile="7g.80gb", moves_max=2)
+    one = found(dynamic("n1"), dynamic("n2"), *there, profile="7g.80gb", moves_max=2)
 
-    assert told(one) == ("n2 7g.80gb@0/0", ["c: 3g.40gb@0/0 -> n3 3g.40gb@0/4"])
+    assert told(one) == ("n2 7g.80gb@0/0", ["c: 1g.20gb@0/6 -> n1 1g.20gb@0/6"])
 
 
-def test_smaller_of_equally_many_pods_relocate() -> None:
+def test_plan_with_the_least_loss_of_room_is_first() -> None:
+    """Without the 3g, the 1g and the 4g have the GPUs whose free slices fit most."""
     nodes = [dynamic("n1"), dynamic("n2"), dynamic("n3")]
     there = [
         *(held("a", "n1:3g.40gb@0/0"), held("b", "n2:1g.10gb@0/0")),
@@ -77,8 +80,100 @@ def test_smaller_of_equally_many_pods_relocate() -> None:
 
     one = found(*nodes, *there, profile="7g.80gb")
 
+    assert told(one) == ("n1 7g.80gb@0/0", ["a: 3g.40gb@0/0 -> n2 3g.40gb@0/4"])
+
+
+def test_two_pods_of_one_window_move() -> None:
+    there = [
+        *(held("a", "n1:2g.20gb@0/0"), held("b", "n1:1g.10gb@0/2")),
+        *(held("c", "n2:2g.20gb@0/2"), held("d", "n2:1g.10gb@0/4")),
+    ]
+
+    two = found(dynamic("n1"), dynamic("n2"), *there, profile="4g.40gb", moves_max=2)
+
+    assert told(two) == (
+        "n1 4g.40gb@0/0",
+        ["b: 1g.10gb@0/2 -> n2 1g.10gb@0/5", "a: 2g.20gb@0/0 -> n2 2g.20gb@0/0"],
+    )
+    assert two is not None
+    assert two.is_certain
+
+
+#: A 3g on n1 that fits nowhere else, before the 1g at slice 6 of n2 moves to slice 0.
+CHAIN = [
+    *(dynamic("n1"), dynamic("n2")),
+    *(held("a", "n1:3g.40gb@0/0"), held("b", "n1:1g.20gb@0/6")),
+    *(held("c", "n2:1g.10gb@0/1"), held("d", "n2:2g.20gb@0/2"), held("e", "n2:1g.10gb@0/6")),
+]
+
+
+def test_first_move_frees_the_place_of_the_second() -> None:
+    assert found(*CHAIN, profile="4g.40gb") is None
+
+    two = found(*CHAIN, profile="4g.40gb", moves_max=2)
+
+    assert told(two) == (
+        "n1 4g.40gb@0/0",
+        ["e: 1g.10gb@0/6 -> n2 1g.10gb@0/0", "a: 3g.40gb@0/0 -> n2 3g.40gb@0/4"],
+    )
+    assert two is not None
+    assert two.is_certain
+
+
+@pytest.mark.parametrize("stays", ["a", "e"])
+def test_chain_needs_both_pods_to_move(stays: str) -> None:
+    """Without one of them another window is freed."""
+    other = found(*CHAIN, profile="4g.40gb", moves_max=2, may_move=lambda one: one.name != stays)
+
+    assert other is not None
+    assert stays not in {move.pod.name for move in other.moves}
+
+
+def test_plan_is_uncertain_if_a_replacement_may_take_the_window_again() -> None:
+    """Before the 2g has ended its replacement gets slice 0, in the window."""
+    one = found(dynamic(), held("a", "2g.20gb@0/2"), profile="4g.40gb")
+
     assert one is not None
-    assert [move.pod.name for move in one.moves] == ["b"]
+    assert not one.is_certain
+
+
+def test_certain_plan_of_more_restarts_comes_before_an_uncertain_one() -> None:
+    nodes = [dynamic("n1"), dynamic("n2"), dynamic("n3")]
+    there = [
+        *(held("a", "n1:1g.10gb@0/0"), held("b", "n1:1g.10gb@0/4")),
+        *(held("c", "n2:3g.40gb@0/0"), held("d", "n3:4g.40gb@0/0")),
+    ]
+
+    one = found(*nodes, *there, profile="7g.80gb")
+    two = found(*nodes, *there, profile="7g.80gb", moves_max=2)
+
+    assert one is not None
+    assert two is not None
+    assert (one.restarts, one.is_certain) == (1, False)
+    assert (two.restarts, two.is_certain) == (2, True)
+
+
+def test_gain_is_the_fall_of_the_layout_cost() -> None:
+    """A 3g is moved from an empty GPU into the free half of another, and a 7g takes the GPU."""
+    gpu_model = GPU_MODELS["A100-80"]
+    there = [held("a", "n1:3g.40gb@0/0"), held("b", "n2:4g.40gb@0/0")]
+
+    one = found(dynamic("n1"), dynamic("n2"), *there, profile="7g.80gb")
+
+    assert one is not None
+    before = cost(gpu_model, (("3g.40gb", 0),)) + cost(gpu_model, (("4g.40gb", 0),))
+    after = cost(gpu_model, (("7g.80gb", 0),)) + cost(gpu_model, (("4g.40gb", 0), ("3g.40gb", 4)))
+    assert one.gain == pytest.approx(before - after, abs=1e-6)
+
+
+def test_room_held_by_a_nominated_pod_is_not_used() -> None:
+    """The only other place of the 1g is nominated to a preemptor of the same priority."""
+    there = [held("a", "n1:1g.20gb@0/6"), held("b", "n2:4g.40gb@0/0"), held("c", "n2:2g.20gb@0/4")]
+    preemptor = pod("first", mig={"1g.20gb": 1}, nominated="n2")
+    nodes = [dynamic("n1"), dynamic("n2")]
+
+    assert found(*nodes, *there, profile="7g.80gb") is not None
+    assert found(*nodes, *there, preemptor, profile="7g.80gb") is None
 
 
 def test_more_than_one_restart_only_where_that_is_allowed() -> None:

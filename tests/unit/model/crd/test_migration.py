@@ -13,6 +13,7 @@ from scheduler.model import well_known
 from scheduler.model.crd import migration_codec
 from scheduler.model.crd.migration import holder, is_for, match_of
 from scheduler.model.crd.migration_result import MigrationEnd, MigrationResult
+from scheduler.model.dra.device import DeviceId
 from scheduler.state import event as ev
 from scheduler.watch.decode import migrations
 from tests.builders import pod, restoring
@@ -22,6 +23,7 @@ TICKET = restoring(
     "restore-2-0a1b2c3d",
     index=3,
     requests={"nvidia.com/mig-2g.20gb": 1, "cpu": 500},
+    devices=(DeviceId("gpu.example.com", "n1", "gpu-0"),),
     priority=-7,
     attempt=2,
     replicas=3,

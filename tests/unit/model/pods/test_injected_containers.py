@@ -71,8 +71,8 @@ def test_every_injector_names_its_source_and_is_documented() -> None:
     rows: dict[str, list[str]] = {}
     for name, one in INJECTED.items():
         assert one.source
-        rows.setdefault(one.who, []).append(f"`{name}`")
-        rows[one.who] += [f"`{name}-*`"] if one.is_prefix else []
+        rows.setdefault(one.product, []).append(f"`{name}`")
+        rows[one.product] += [f"`{name}-*`"] if one.is_prefix else []
     table = [f"| {', '.join(containers)} | {who} |" for who, containers in rows.items()]
 
     assert "\n".join(table) in PAGE.read_text(encoding="utf-8")

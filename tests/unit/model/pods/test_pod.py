@@ -111,6 +111,19 @@ def test_a_rewritten_pod_asks_for_the_other_tier_one_to_one() -> None:
     assert before.requests == {MIG_2G: 3, "cpu": 1000}
 
 
+def test_a_rewritten_pod_asks_dra_for_the_other_tier_too() -> None:
+    """Beside what is no GPU."""
+    before = pod(requests={MIG_2G: 3, "example.com/nic": 1})
+
+    [rewritten] = with_resources(before, {MIG_2G: MIG_1G}).containers
+
+    assert {one.resource: one.count for one in rewritten.extended} == {
+        MIG_1G: 3,
+        "example.com/nic": 1,
+    }
+    assert len({one.position for one in rewritten.extended}) == 2
+
+
 @pytest.mark.contract("S0-B7")
 def test_a_container_that_has_the_target_already_gets_the_sum() -> None:
     assert swapped(pod(requests={MIG_2G: 1, MIG_1G: 2}), {MIG_2G: MIG_1G}) == {MIG_1G: 3}

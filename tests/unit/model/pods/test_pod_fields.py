@@ -23,9 +23,6 @@ SPREAD = {"maxSkew": 1, "topologyKey": "zone"}
 
 #: For each unsupported row: a spec with exactly that field, and the paths that must be named.
 REFUSED: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
-    ("PodSpec", "resourceClaims"): [
-        ({"resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}]}, "spec.resourceClaims")
-    ],
     ("PodSpec", "schedulingGroup"): [
         ({"schedulingGroup": {"podGroupName": "g"}}, "spec.schedulingGroup")
     ],
@@ -78,7 +75,7 @@ ORDINARY: dict[str, Any] = {
         }
     ],
     "topologySpreadConstraints": [],
-    "resourceClaims": [],
+    "resourceClaims": [{"name": "gpu", "resourceClaimName": "c"}],
 }
 
 
@@ -128,10 +125,10 @@ def test_several_fields_are_all_named_in_a_fixed_order() -> None:
     spec = decoded(
         {
             "workloadRef": {"name": "w"},
-            "resourceClaims": [{"name": "gpu"}],
+            "schedulingGroup": {"podGroupName": "g"},
         }
     )
-    assert unsupported(spec) == ("spec.resourceClaims", "spec.workloadRef")
+    assert unsupported(spec) == ("spec.schedulingGroup", "spec.workloadRef")
 
 
 def test_node_affinity_decodes_in_full() -> None:

@@ -237,9 +237,9 @@ REFUSALS: list[Any] = [
     ),
     pytest.param(
         [FOUR],
-        {"map": "0=n1:0", "spec": {"resourceClaims": [{"name": "x"}]}},
+        {"map": "0=n1:0", "spec": {"workloadRef": {"name": "x"}}},
         REASON_CODES["UNSUPPORTED"],
-        "0/1 nodes are available: unsupported: spec.resourceClaims"
+        "0/1 nodes are available: unsupported: spec.workloadRef"
         " (gpu-scheduler does not implement this yet).",
         id="unsupported-field",
     ),

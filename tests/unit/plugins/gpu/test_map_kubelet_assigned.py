@@ -100,6 +100,24 @@ def test_gpus_have_indexes_unless_a_plugin_assigns_them(at: Node, is_index_assig
         pytest.param(INVALID_NODE, 0, "whose GPU 0 has MIG instances", id="invalid"),
         pytest.param(node(offers={MIG: "14"}), 0, "whose GPU 0 has MIG instances", id="no-labels"),
         pytest.param(
+            node(gpus=0, labels=NUMBERED, offers={MIG: "14"}),
+            300,
+            "whose GPU 300 has MIG instances",
+            id="numbered-and-all-cut",
+        ),
+        pytest.param(
+            node(gpus=14, labels={**SINGLE, **NUMBERED}),
+            14,
+            "whose GPU 14 has MIG instances",
+            id="numbered-instances",
+        ),
+        pytest.param(
+            node(gpus=1, labels={**NUMBERED, "nvidia.com/gpu.count": "2"}, offers={MIG: "7"}),
+            1,
+            "whose GPU 1 has MIG instances",
+            id="numbered-and-one-cut",
+        ),
+        pytest.param(
             node(gpus=8, labels={"nvidia.com/gpu.replicas": "4"}),
             2,
             "without GPU 2 (the node has 2)",
@@ -230,55 +248,6 @@ def test_index_assigned_nodes_ignore_claims() -> None:
     state = cluster(node(gpus=2, with_gpu_indexes=True), holder)
 
     assert placed(state, pod("w-0", map="0=n1:0")).devices.numbers == (0,)
-
-
-NO_PLUGIN = (
-    "Insufficient nvidia.com/gpu from a device plugin (a DRA driver may serve the node's GPUs;"
-    " gpu-scheduler does not allocate DRA devices yet) (need 1; best node has 0 free)"
-)
-
-
-@pytest.mark.parametrize(
-    ("objects", "said"),
-    [
-        pytest.param([DRA_NODE], NO_PLUGIN, id="discovery-and-no-plugin"),
-        pytest.param(
-            [node(), pod("c", scheduler="default-scheduler", node="n1", spec=CLAIM)],
-            NO_PLUGIN,
-            id="pods-with-claims-run",
-        ),
-        pytest.param(
-            [node()], "Insufficient nvidia.com/gpu (need 1; best node has 0 free)", id="no-gpus"
-        ),
-        pytest.param(
-            [node(labels=PRODUCT)],
-            "Insufficient nvidia.com/gpu (need 1; best node has 0 free)",
-            id="a-product-by-hand",
-        ),
-        pytest.param(
-            [node(gpus=0, labels=WHOLE, capacity={GPU: "2"})],
-            "Insufficient nvidia.com/gpu (need 1; best node has 0 free)",
-            id="plugin-restarts",
-        ),
-    ],
-)
-def test_plain_request_gets_a_dra_hint_where_no_plugin_runs(
-    objects: list[Node | Pod], said: str
-) -> None:
-    found = refused(cluster(*objects), pod(gpus=1))
-
-    assert sentence(found.diagnosis) == f"0/1 nodes are available: 1 {said}."
-    assert found.diagnosis.codes() == {REASON_CODES["INSUFFICIENT"]}
-    assert found.diagnosis.lacking() == {GPU}
-
-
-def test_device_class_resource_name_is_left_to_dra() -> None:
-    implicit = pod(requests={"deviceclass.resource.kubernetes.io/gpu.nvidia.com": 1})
-
-    assert sentence(refused(cluster(node(gpus=2)), implicit).diagnosis) == (
-        "0/1 nodes are available: unsupported: deviceclass.resource.kubernetes.io/gpu.nvidia.com"
-        " (gpu-scheduler does not allocate DRA devices yet)."
-    )
 
 
 @pytest.mark.parametrize(

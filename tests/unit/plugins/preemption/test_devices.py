@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement, Preemption, Rejection
+from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.reasons.reason import sentence
 from scheduler.state.cache.cluster import Cluster
-from tests.builders import cluster, cut, dynamic, node, pod
+from tests.builders import PodFields, cluster, cut, dynamic, node, pod
+from tests.unit.decide.admission.admission_world import World, wants_2g
 from tests.unit.plugins.preemption.scene import (
     OWN,
     preemption,
@@ -44,7 +46,7 @@ def test_the_holder_of_a_mapped_device_has_to_go() -> None:
     assert placed(state, found).devices.numbers == (0,)
 
 
-def test_other_gpus_of_the_node_stay_open_while_a_preemptor_waits_for_one() -> None:
+def test_other_gpus_of_the_node_stay_free_while_a_preemptor_waits() -> None:
     state = cluster(NUMBERED, running("zero", gpus=1, devices="gpu:0"))
     boss = pod("w-0", map="0=n1:0", gpus=1, priority=9)
     found = preemption(state, boss)
@@ -116,3 +118,16 @@ def test_a_slice_of_another_profile_is_no_room_on_a_static_node() -> None:
     )
 
     assert victims(state, pod("p", mig={"2g.20gb": 1}, priority=9)) == ["big"]
+
+
+def test_a_pod_that_prefers_to_preempt_keeps_its_tier() -> None:
+    """A free slice of a lower tier would spare the victim."""
+    low = running("low", 1, mig={"2g.20gb": 1})
+    world = World(node("n1", mig={"2g.20gb": 1, "1g.10gb": 1}), low)
+    prefers: PodFields = {"priority": 9, "annotations": {well_known.PREFER: "preempt"}}
+
+    assert world.ask(wants_2g(priority=9)).result == "degraded"
+
+    admission = world.ask(wants_2g(**prefers))
+    assert (admission.result, admission.answer.rewrites) == ("untouched", ())
+    assert victims(world.cluster, wants_2g("high", uid="high", **prefers)) == ["low"]

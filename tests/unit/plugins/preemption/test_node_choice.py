@@ -47,7 +47,7 @@ def test_budgets_are_used_up_in_the_order_of_importance(
     assert ["".join(one.name for one in each) for each in found] == [violating, others]
 
 
-def test_a_budget_of_another_namespace_or_for_no_labels_covers_nothing() -> None:
+def test_budget_of_another_namespace_or_no_labels_covers_nothing() -> None:
     elsewhere = pod("a", labels=WEB, namespace="other")
     bare = pod("b")
     anybody = DisruptionBudget(

@@ -13,7 +13,7 @@ from scheduler.model.volumes.csi_volume import MIGRATED, UNCOUNTED
 from scheduler.plugins.volumes.static_match import candidates
 from scheduler.state.volumes.store import VolumeStore
 from scheduler.watch.decode import volumes
-from scheduler.watch.decode.storage_decoder import StorageDecoder
+from scheduler.watch.decode.object_decoder import ObjectDecoder
 from tests.builders import pod
 from tests.storage import HOSTNAME, ZONE
 
@@ -23,7 +23,7 @@ MATCHES: list[Any] = json.loads((GOLDEN / "volumematch.json").read_text(encoding
 NODES = {"n1": "a", "n2": "a", "n3": "b"}
 
 
-def decoded(decoder: StorageDecoder, body: Any) -> Any:
+def decoded(decoder: ObjectDecoder[Any], body: Any) -> Any:
     event: Any = decoder.event(msgspec.json.encode(body), False)
     return event.item
 

@@ -185,7 +185,7 @@ def codes_of(*objects: Any, user: Any = USER) -> set[str]:
     return set()
 
 
-def test_a_node_without_the_driver_is_rejected_where_the_driver_says_so() -> None:
+def test_node_without_the_driver_is_rejected_if_the_driver_says_so() -> None:
     required = csi_driver(D, required=True)
 
     assert said(node("n1"), required, *MINE) == (
@@ -226,7 +226,7 @@ def test_the_zone_label_of_a_volume_names_the_nodes(labels: dict[str, str], fits
         )
 
 
-def test_an_old_label_of_a_volume_is_compared_with_the_new_one_of_a_node() -> None:
+def test_old_label_of_a_volume_is_compared_with_the_nodes_new_one() -> None:
     old = volume(labels={"failure-domain.beta.kubernetes.io/zone": "a"})
 
     assert (

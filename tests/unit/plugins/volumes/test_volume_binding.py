@@ -216,9 +216,18 @@ def test_allowed_topologies_name_the_nodes() -> None:
     zonal = storage_class("fast", provisioner=P, zones=["a"])
 
     assert plan(zonal, claim(class_name="fast"))[0] == "n1"
-    assert "2 node(s) didn't find available persistent volumes to bind" in said(
-        zonal, claim(class_name="fast"), user=pod("p", spec=uses("data"), requests={"cpu": "99"})
-    ) or codes(cluster(*NODES[1:], zonal, claim(class_name="fast")), USER)
+    others = cluster(*NODES[1:], zonal, claim(class_name="fast"))
+    assert sentence(refused(others, USER).diagnosis) == (
+        "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind (claim"
+        " data; class fast; provisioner x.example/y)."
+    )
+
+
+def test_a_class_without_a_provisioner_is_named_with_what_it_says() -> None:
+    assert said(LOCAL, claim()) == (
+        "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind (claim"
+        " data; class local; provisioner kubernetes.io/no-provisioner)."
+    )
 
 
 @pytest.mark.parametrize(
@@ -245,7 +254,7 @@ def test_published_capacity_names_the_nodes(free: Any, largest: Any, fits: bool)
     else:
         assert said(*world) == (
             "0/3 nodes are available: 3 node(s) did not have enough free storage (claim data; class"
-            " fast needs 5Gi)."
+            " fast; provisioner x.example/y; needs 5Gi)."
         )
 
 
@@ -264,7 +273,7 @@ def test_the_node_that_is_selected_is_the_only_one() -> None:
     others = cluster(*NODES[:2], *world)
     assert sentence(refused(others, USER).diagnosis) == (
         "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind (claim"
-        " data is being provisioned by x.example/y for node n3)."
+        " data; class fast; provisioner x.example/y; selected node n3)."
     )
 
 
@@ -345,7 +354,7 @@ def test_nodes_that_differ_in_one_label_that_is_read_are_told_apart(objects: Any
     assert placed(state, USER).node_name == "n2"
 
 
-def test_migrated_disk_is_compared_on_each_node_by_what_its_csi_node_says() -> None:
+def test_migrated_disk_is_compared_by_the_csi_node_of_each_node() -> None:
     labels = {"topology.ebs.csi.aws.com/zone": "a"}
     state = cluster(
         node("n1", labels=labels),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 
 from scheduler.model.pods.pod import Pod
@@ -13,6 +14,7 @@ from tests.builders import GPU, container, pod
 from tests.unit.state.breakers.rejecting_node import (
     NOW,
     ONE_IS_THE_MOST,
+    OUT_OF_GPU,
     TIMINGS,
     UNEXPECTED,
     bounce,
@@ -128,3 +130,78 @@ def test_one_rejection_remains_where_a_kind_is_blamed() -> None:
     bounce(breaker, one=YOURS, now=NOW + TIMINGS.window_s - 1)
 
     assert closed_to(breaker, YOURS, NOW + TIMINGS.window_s - 1)
+
+
+# --- one rejection is left for other pods ----------------------------------------------------
+
+QUAD = pod("quad", gpus=4, owner="Deployment/quad")
+
+
+def try_together(breaker: NodeCircuitBreaker, *pods: Pod, now: float = NOW) -> list[Pod]:
+    """Bind each pod that may still go to n1, then reject all of them; returns the rejected."""
+    bound = []
+    for number, template in enumerate(pods):
+        if not closed_to(breaker, template, now):
+            one = msgspec.structs.replace(template, uid=f"{template.uid}-{now}-{number}")
+            breaker.record_binding(one, "n1", now)
+            bound.append(one)
+    for one in bound:
+        breaker.record_rejection(one.uid, OUT_OF_GPU, "", now)
+    return bound
+
+
+def test_pods_in_flight_leave_a_rejection_for_smaller_requests() -> None:
+    """Two, two, two and one: four GPUs would have been a fifth rejection."""
+    breaker = NodeCircuitBreaker()
+    bounce(breaker, one=PAIR)
+    bounce(breaker, one=PAIR)
+    run(breaker, SINGLE)
+
+    sizes = [one.requests[GPU] for one in try_together(breaker, PAIR, QUAD)]
+    sizes += [one.requests[GPU] for one in try_together(breaker, SINGLE, SINGLE)]
+
+    assert sizes == [2, 1]
+    assert breaker.avoided("n1", NOW) == {GPU}
+
+
+def test_blamed_kind_waits_although_the_admission_came_after_the_trip() -> None:
+    breaker = NodeCircuitBreaker()
+    bounce(breaker, one=MINE)
+    breaker.record_binding(YOURS, "n1", NOW)
+    bounce(breaker, one=MINE)
+    bounce(breaker, one=MINE)
+    breaker.record_admission(YOURS.uid, NOW)
+    later = NOW + TIMINGS.pause_first_s
+    breaker.tick(later)
+
+    assert try_together(breaker, MINE, now=later) == []
+    assert len(try_together(breaker, YOURS, YOURS, now=later)) == 1
+    assert breaker.avoided("n1", later) == {GPU}
+
+
+def test_fifth_rejection_is_the_last_one() -> None:
+    """A workload changes its requests with each pod; the node still admits another workload."""
+    breaker = others(admitted=[YOURS], refused=[MINE] * 3)
+    changed = [
+        pod(f"mine{cpu}", gpus=1, requests={"cpu": str(cpu)}, owner="Deployment/mine")
+        for cpu in range(10, 15)
+    ]
+
+    rejected = [one for each in changed for one in try_together(breaker, each)]
+
+    assert len(rejected) == REJECTIONS_MAX - 3 + 1
+    assert closed_to(breaker, YOURS)
+    later = NOW + TIMINGS.window_s
+    breaker.tick(later)
+    assert not closed_to(breaker, YOURS, later)
+
+
+def test_rejections_in_flight_leave_the_fifth_to_smaller_requests() -> None:
+    """Eight pairs were bound before the first was rejected, and a single GPU is admitted."""
+    breaker = NodeCircuitBreaker()
+    bounce(breaker, one=PAIR)
+    run(breaker, SINGLE)
+    for _ in range(7):
+        bounce(breaker, one=PAIR)
+
+    assert (closed_to(breaker, PAIR), closed_to(breaker, SINGLE)) == (True, False)

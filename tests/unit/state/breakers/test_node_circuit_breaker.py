@@ -169,7 +169,7 @@ def test_pods_in_flight_are_limited_by_allowed_rejections() -> None:
     bounce(breaker)
     for number in range(REJECTIONS_MAX - 1):
         assert not closed_to(breaker, ONE)
-        breaker.record_binding(pod(f"p{number}", gpus=1), "n1", NOW)
+        breaker.record_binding(pod(f"p{number}", gpus=1, requests={"cpu": "1"}), "n1", NOW)
 
     assert closed_to(breaker, ONE)
     breaker.record_admission("team-p0", NOW)

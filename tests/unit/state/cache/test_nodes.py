@@ -8,6 +8,7 @@ from scheduler.model.node import Node
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.index.label_keys import KEYS_PER_POD_MAX
+from tests.best_node import best_node
 from tests.builders import cluster, node, pod
 
 BETTER = [
@@ -74,3 +75,28 @@ def test_gated_pod_may_change_its_selector_labels() -> None:
     assert state.upsert_node(node(labels={"zone": "b"})) == [
         ev.ClusterEvent(RequeueCause.NODE, node_name="n1")
     ]
+
+
+@pytest.mark.parametrize("gone", ["a", "b", "c"])
+def test_a_folded_list_of_pods_leaves_the_index_of_every_node_true(gone: str) -> None:
+    names = {"a": "n1", "b": "n2", "c": "n3"}
+    held = {name: pod(name, gpus=2, node=at) for name, at in names.items()}
+    state = cluster(*(node(at, gpus=2) for at in names.values()), *held.values())
+
+    with state.nodes.indexed_once():
+        state.delete_pod(held[gone].uid)
+
+    found = best_node(state, pod("d", gpus=1))
+    assert found is not None
+    assert found.node is not None
+    assert found.node.name == names[gone]
+
+
+def test_a_folded_list_of_pods_may_lose_a_node() -> None:
+    state = cluster(node("n1"), pod("a", gpus=1, node="n1"))
+
+    with state.nodes.indexed_once():
+        state.delete_pod(pod("a").uid)
+        state.delete_node("n1")
+
+    assert best_node(state, pod("d")) is None

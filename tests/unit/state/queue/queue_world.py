@@ -49,6 +49,23 @@ def refuse(
     return entry
 
 
+def fail_bind(waiting: SchedulingQueue, now: float = NOW) -> QueuedPodInfo:
+    """Pop one pod and place it; its Binding fails."""
+    entry = take(waiting, now)
+    waiting.delete(entry.pod.uid, now)
+    waiting.requeue_failed_bind(entry.pod, entry, now)
+    return entry
+
+
+def fail_binds(waiting: SchedulingQueue, count: int) -> float:
+    """Let so many Bindings of one pod fail, each as soon as it is due; when the next one is."""
+    now = NOW
+    for _ in range(count):
+        fail_bind(waiting, now)
+        now = waiting.next_due() or 0.0
+    return now
+
+
 def woken(*pods: Pod) -> SchedulingQueue:
     """Each of these pods was rejected and requeued; its backoff is not over."""
     waiting = SchedulingQueue()

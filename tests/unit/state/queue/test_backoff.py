@@ -8,7 +8,15 @@ from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.scheduling_queue import SchedulingQueue, backoff_end
 from tests.builders import pod
-from tests.unit.state.queue.queue_world import NOW, order, queue, refuse, take, woken
+from tests.unit.state.queue.queue_world import (
+    NOW,
+    fail_bind,
+    fail_binds,
+    order,
+    queue,
+    refuse,
+    woken,
+)
 
 WINDOWS = [
     pytest.param(1000.0, 1.0, 1002.0, id="at-the-begin-of-a-window"),
@@ -69,9 +77,7 @@ def test_pods_of_a_window_leave_backoff_together_by_priority() -> None:
 
 def test_pod_in_error_backoff_is_not_popped_early() -> None:
     waiting = woken(pod("rejected"))
-    entry = take(waiting)
-    waiting.delete(entry.pod.uid, NOW)
-    waiting.requeue_failed_bind(entry.pod, entry, NOW)
+    fail_bind(waiting)
 
     assert order(waiting, NOW + 1.9) == []
     assert order(waiting, NOW + 2) == ["rejected"]
@@ -88,12 +94,8 @@ def test_a_batch_takes_pods_in_backoff_after_the_active_ones() -> None:
 
 def test_rejection_resets_the_error_backoff() -> None:
     """``ConsecutiveErrorsCount``; rejections and errors are counted separately."""
-    waiting, moment, entry = queue(pod("a")), NOW, None
-    for _ in range(3):
-        entry = take(waiting, moment)
-        waiting.delete(entry.pod.uid, moment)
-        waiting.requeue_failed_bind(entry.pod, entry, moment)
-        moment = waiting.next_due() or 0.0
+    waiting = queue(pod("a"))
+    moment = fail_binds(waiting, 3)
     entry = refuse(waiting, moment)
 
     assert (entry.attempts, entry.rejections, entry.errors) == (4, 1, 0)
@@ -129,15 +131,9 @@ def test_activated_pod_skips_its_backoff() -> None:
 
 def test_changed_pod_leaves_its_error_backoff() -> None:
     """The error was of the former spec, and the backoff may be as long as a minute."""
-    waiting, now = queue(pod("a")), NOW
-    for _ in range(6):
-        entry = take(waiting, now)
-        waiting.delete(entry.pod.uid, now)
-        waiting.requeue_failed_bind(entry.pod, entry, now)
-        now = waiting.next_due() or 0.0
-    entry = take(waiting, now)
-    waiting.delete(entry.pod.uid, now)
-    waiting.requeue_failed_bind(entry.pod, entry, now)
+    waiting = queue(pod("a"))
+    now = fail_binds(waiting, 6)
+    fail_bind(waiting, now)
     assert waiting.pop(now + 59) is None
 
     waiting.add(pod("a", labels={"app": "x"}), now)

@@ -8,7 +8,7 @@ from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.requeue_conditions import RequeueCondition
 from tests.builders import pod
-from tests.unit.state.queue.queue_world import NODE, NOW, order, queue, take, woken
+from tests.unit.state.queue.queue_world import NODE, NOW, order, queue, refuse, take, woken
 
 CHANGE = ClusterEvent(RequeueCause.NODE)
 
@@ -51,7 +51,7 @@ def test_change_before_the_decision_begins_is_not_missed_by_it() -> None:
     assert order(waiting, NOW + 60) == []
 
 
-def test_changed_placed_pod_during_the_decision_wakes_only_pods_it_concerns() -> None:
+def test_pod_changed_during_the_decision_wakes_only_pods_it_concerns() -> None:
     for is_concerned, names in ((True, ["a"]), (False, [])):
         waiting = queue(pod("a"))
         entry = take(waiting)
@@ -72,7 +72,21 @@ def test_change_during_the_probes_decision_requeues_its_group() -> None:
     assert len(order(waiting, NOW)) == 1
 
 
-def test_spec_changed_during_the_decision_makes_the_rejection_obsolete() -> None:
+def test_change_during_a_decision_leaves_the_probe_of_the_group() -> None:
+    """The change requeued another pod of the group, so the rejected pod waits for that one."""
+    waiting = queue(pod("a"), pod("b", created=9))
+    refuse(waiting)
+    entry = take(waiting)
+    waiting.requeue_on(CHANGE, NOW)
+    waiting.add_unschedulable(entry, RequeueCondition(NODE), NOW)
+    assert waiting.sizes() == {"active": 0, "backoff": 1, "unschedulable": 1}
+
+    waiting.delete("team-a", NOW)
+
+    assert order(waiting, NOW) == ["b"]
+
+
+def test_spec_change_during_the_decision_obsoletes_the_rejection() -> None:
     waiting = queue(pod("a"))
     entry = take(waiting)
     changed = pod("a", labels={"app": "x"})

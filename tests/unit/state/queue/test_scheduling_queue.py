@@ -13,7 +13,7 @@ from scheduler.state.queue.scheduling_queue import (
     backoff_s,
 )
 from tests.builders import GPU, MIG_2G, pod
-from tests.unit.state.queue.queue_world import NOW, order, queue, refuse, take
+from tests.unit.state.queue.queue_world import NOW, fail_bind, order, queue, refuse, take
 
 FREED = frozenset((RequeueCause.FREED,))
 
@@ -227,9 +227,7 @@ def test_stale_backoff_does_not_shorten_a_new_one() -> None:
 def test_sizes_are_those_of_kube_schedulers_metric() -> None:
     waiting = queue(pod("a"), pod("b"), pod("c"))
     refuse(waiting)
-    entry = take(waiting)
-    waiting.delete(entry.pod.uid, NOW)
-    waiting.requeue_failed_bind(entry.pod, entry, NOW)
+    fail_bind(waiting)
 
     assert waiting.sizes() == {"active": 1, "backoff": 1, "unschedulable": 1}
 

@@ -33,7 +33,7 @@ def let_pass(step: Step, clock: Clock, seconds: int) -> None:
         step.tick()
 
 
-def test_a_log_gets_a_line_at_the_start_every_twenty_seconds_and_at_the_end() -> None:
+def test_log_gets_a_line_at_start_and_end_and_every_20_seconds() -> None:
     """Without a terminal a minute is five lines, not hundreds."""
     clock, stream = Clock(), io.StringIO()
     with Progress(stream, clock).step("building", 90) as step:

@@ -43,7 +43,7 @@ def test_an_old_go_in_the_path_is_passed_over(tmp_path: Path) -> None:
     assert toolchain.go == new.path
 
 
-def test_a_program_that_wants_a_newer_go_than_the_machines_gets_the_fetched_one(
+def test_program_that_requires_a_newer_go_gets_the_fetched_one(
     tmp_path: Path,
 ) -> None:
     """The machine's own is good enough for the others."""

@@ -84,7 +84,7 @@ def test_kubernetes_parts_are_all_of_one_release(version: str, module: str) -> N
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_go_that_a_program_asks_for_is_the_one_that_its_module_wants(name: str) -> None:
+def test_required_go_of_a_program_is_that_of_its_module(name: str) -> None:
     """Neither more, since not every machine's Go is new, nor less; what we fetch is enough."""
     text = (MODULES / program(name).module / "go.mod").read_text()
     wanted = re.findall(r"^go (\d+)\.(\d+)", text, re.MULTILINE)[0]
@@ -113,7 +113,7 @@ def test_a_supported_version_is_selected_by_the_variable() -> None:
     assert control_plane_version({"KUBERNETES": "1.34.4"}) == "1.34.4"
 
 
-def test_an_unsupported_version_is_an_error_that_lists_the_supported_ones() -> None:
+def test_unsupported_version_is_an_error_with_the_supported_ones() -> None:
     with pytest.raises(ControlPlaneError, match=r"KUBERNETES=1\.30\.0: not one of 1\.37"):
         control_plane_version({"KUBERNETES": "1.30.0"})
 

@@ -23,7 +23,7 @@ def site(folder: Path) -> Path:
     return place
 
 
-def test_a_program_that_is_not_in_the_image_is_not_in_its_packages_list(tmp_path: Path) -> None:
+def test_program_outside_the_image_is_not_in_its_package_list(tmp_path: Path) -> None:
     """Its first line names the folder in which it was installed, and so would its hash."""
     place = site(tmp_path)
 

@@ -214,6 +214,10 @@ def test_every_schedulers_pods_are_watched_until_they_end() -> None:
         "csinodes",
         "csistoragecapacities",
         "volumeattachments",
+        "deviceclasses",
+        "resourceslices",
+        "devicetaintrules",
+        "resourceclaims",
     }
     assert {source.selector for source in every("own") if source is not PODS} == {""}
 

@@ -221,6 +221,19 @@ def test_unknown_fields_of_the_pod_survive() -> None:
         pytest.param(pod(container(limits={MIG_2G: "0"})), "ours", False, id="zero"),
         pytest.param(pod(container(limits={MIG_2G: "1"})), "any", False, id="ours-elsewhere"),
         pytest.param(
+            pod(resourceClaims=[{"name": "a", "resourceClaimTemplateName": "t"}]),
+            "ours",
+            True,
+            id="claim-template",
+        ),
+        pytest.param(
+            pod(resourceClaims=[{"name": "a", "resourceClaimName": "c"}, 7]),
+            "ours",
+            False,
+            id="named-claim",
+        ),
+        pytest.param(pod(resourceClaims="x"), "ours", False, id="claims-of-another-type"),
+        pytest.param(
             pod(container(limits={MIG_2G: "1"}), schedulerName="x"), "any", True, id="foreign-mig"
         ),
         pytest.param(

@@ -1,0 +1,240 @@
+"""The grammar of all commands: names of pods and owners, clusters, completion, errors in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from gpuctl import kubeconfig
+from gpuctl.__main__ import COMMANDS, main
+from gpuctl.commands.completion import kubectl_lines
+from gpuctl.output.formats import as_csv
+from gpuctl.targets import KINDS, Target, parse
+from scheduler.model.pods.pod import Owner
+from tests.builders import pod
+from tests.unit.gpuctl.cli import gpuctl
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        pytest.param("a", Target("pod", "a"), id="name"),
+        pytest.param("pod/a", Target("pod", "a"), id="as-kubectl-prints-it"),
+        pytest.param("PODS/a", Target("pod", "a"), id="in-capitals"),
+        pytest.param("team/a", Target("pod", "a", "team"), id="with-namespace"),
+        pytest.param("deploy/web", Target("deployment", "web"), id="short-word"),
+        pytest.param("deployment.apps/web", Target("deployment.apps", "web"), id="with-group"),
+        pytest.param("cj/night", Target("cronjob", "night"), id="cronjob"),
+        pytest.param(
+            "pytorchjobs.kubeflow.org/t", Target("pytorchjob.kubeflow.org", "t"), id="of-a-crd"
+        ),
+        pytest.param("widget.x.example/w", Target("widget.x.example", "w"), id="unknown-kind"),
+    ],
+)
+def test_word_names_a_pod_or_an_owner(text: str, target: Target) -> None:
+    assert parse(text) == target
+
+
+def test_every_kind_is_read_by_each_of_its_words() -> None:
+    words = {word: kind for kind, words in KINDS.items() for word in (kind, *words)}
+
+    assert {word: parse(f"{word}/x").kind for word in words} == words
+
+
+@pytest.mark.parametrize(
+    ("text", "owner", "labels", "expected"),
+    [
+        pytest.param("job/a", ("Job", "a"), {}, True, id="job"),
+        pytest.param("job/a", ("Job", "a-1"), {}, False, id="another-job"),
+        pytest.param("sts/a", ("Job", "a"), {}, False, id="another-kind"),
+        pytest.param(
+            "deploy/web", ("ReplicaSet", "web-7d9"), {"pod-template-hash": "7d9"}, True, id="deploy"
+        ),
+        pytest.param(
+            "deploy/web",
+            ("ReplicaSet", "web-api-7d9"),
+            {"pod-template-hash": "7d9"},
+            False,
+            id="deployment-whose-name-begins-alike",
+        ),
+        pytest.param("deployment.apps/web", ("ReplicaSet", "web"), {}, False, id="no-template"),
+        pytest.param("cj/night", ("Job", "night-29012345"), {}, True, id="cronjob"),
+        pytest.param("cj/night", ("Job", "night-shift"), {}, False, id="job-named-alike"),
+        pytest.param("raycluster/r", ("RayCluster", "r", "ray.io"), {}, True, id="crd"),
+        pytest.param(
+            "raycluster.x.example/r", ("RayCluster", "r", "ray.io"), {}, False, id="another-group"
+        ),
+        pytest.param("job/a", None, {}, False, id="no-owner"),
+    ],
+)
+def test_owner_has_the_pods_that_its_controllers_make(
+    text: str, owner: tuple[str, ...] | None, labels: dict[str, str], expected: bool
+) -> None:
+    made = None
+    if owner is not None:
+        kind, name, *group = owner
+        made = Owner(kind=kind, name=name, uid="u", group=group[0] if group else "")
+
+    assert parse(text).has(msgspec.structs.replace(pod("p", labels=labels), owner=made)) is expected
+
+
+# --- clusters ----------------------------------------------------------------------------------
+
+
+def config(*contexts: str, current: str = "") -> str:
+    named = [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in contexts]
+    return yaml.safe_dump({"contexts": named, "current-context": current})
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "environment", "expected"),
+    [
+        pytest.param(
+            {},
+            (None, None),
+            {"KUBECONFIG": "{0}/x"},
+            "no cluster: {0}/x does not exist (pass --kubeconfig FILE)",
+            id="no-file",
+        ),
+        pytest.param(
+            {},
+            (None, None),
+            {"KUBECONFIG": "{0}/x:{0}/y"},
+            "no cluster: {0}/x, {0}/y do not exist (pass --kubeconfig FILE)",
+            id="no-files",
+        ),
+        pytest.param({}, ("{0}/x", None), {}, "{0}/x: no such kubeconfig file", id="named-file"),
+        pytest.param(
+            {"x": config("b", "a", current="a")},
+            ("{0}/x", "nope"),
+            {},
+            "context nope does not exist; there are: a, b",
+            id="no-context",
+        ),
+        pytest.param(
+            {"x": config("a", current="gone")},
+            ("{0}/x", None),
+            {},
+            "the current context gone of {0}/x does not exist; there are: a",
+            id="current-context-is-gone",
+        ),
+        pytest.param(
+            {"x": config("a")},
+            ("{0}/x", None),
+            {},
+            "{0}/x has no current context (pass --context NAME; there are: a)",
+            id="no-current-context",
+        ),
+        pytest.param({"x": ""}, ("{0}/x", None), {}, "{0}/x: is no kubeconfig", id="empty"),
+        pytest.param({"x": "a: ["}, ("{0}/x", None), {}, "{0}/x: is not YAML: ", id="no-yaml"),
+        pytest.param(
+            {"x": config("a", current="a")}, ("{0}/x", None), {}, None, id="current-context"
+        ),
+        pytest.param(
+            {"x": config("a"), "y": config("b", current="b")},
+            (None, "a"),
+            {"KUBECONFIG": "{0}/x:{0}/y"},
+            None,
+            id="merged-files",
+        ),
+        pytest.param({}, (None, None), {"KUBERNETES_SERVICE_HOST": "h"}, None, id="in-a-pod"),
+    ],
+)
+def test_defect_of_a_kubeconfig_is_one_line_that_names_the_fix(
+    tmp_path: Path,
+    files: Mapping[str, str],
+    given: tuple[str | None, str | None],
+    environment: Mapping[str, str],
+    expected: str | None,
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    file, context = (one and one.format(tmp_path) for one in given)
+    variables = {name: value.format(tmp_path) for name, value in environment.items()}
+
+    found = kubeconfig.defect(file, context, variables)
+
+    assert (found or "").startswith((expected or "").format(tmp_path))
+    assert (found is None) is (expected is None)
+
+
+def test_default_kubeconfig_is_named_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert kubeconfig.defect(None, None, {}) == (
+        "no cluster: ~/.kube/config does not exist (pass --kubeconfig FILE)"
+    )
+
+
+# --- one line, completion, csv -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(("whi",), "gpuctl: no command whi; did you mean why?\n", id="similar"),
+        pytest.param(("zzz",), "gpuctl: no command zzz; see gpuctl -h\n", id="unknown"),
+        pytest.param(
+            ("defrag",),
+            "gpuctl defrag: Missing argument 'POD' (see gpuctl defrag -h)\n",
+            id="argument",
+        ),
+        pytest.param(
+            ("doctor", "-o", "x"),
+            "gpuctl doctor: Invalid value for '-o' / '--output': 'x' is not one of 'table',"
+            " 'json' (see gpuctl doctor -h)\n",
+            id="format",
+        ),
+    ],
+)
+def test_usage_error_is_one_line(words: tuple[str, ...], expected: str) -> None:
+    result = gpuctl(*words)
+
+    assert (result.status, result.out, result.err) == (1, "", expected)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script_calls_gpuctl(shell: str) -> None:
+    result = gpuctl("completion", shell)
+
+    assert result.status == 0, result.err
+    assert f"_GPUCTL_COMPLETE={shell}_complete" in result.out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param([""], [*COMMANDS], id="commands"),
+        pytest.param(["snap"], ["snapshot"], id="command"),
+        pytest.param(["completion", ""], ["bash", "zsh", "fish"], id="choice"),
+        pytest.param(["doctor", "-o", "j"], ["json"], id="option's-choice"),
+    ],
+)
+def test_kubectl_gets_the_values_and_a_directive(words: list[str], expected: list[str]) -> None:
+    *lines, directive = kubectl_lines(main, words).splitlines()
+
+    assert [line.partition("\t")[0] for line in lines] == expected
+    assert directive == ":4"
+
+
+class Line(msgspec.Struct, rename="camel"):
+    node_name: str
+    held: dict[str, int]
+    free: tuple[int, ...] = ()
+    is_ready: bool = True
+    waits: int | None = None
+
+
+def test_csv_has_the_keys_of_json_and_one_line_per_row() -> None:
+    rows: list[Any] = [Line("n,1", {"b": 2, "a": 1}, (3, 4)), Line("n2", {})]
+
+    assert as_csv(rows) == (
+        'nodeName,held,free,isReady,waits\n"n,1",a=1 b=2,3 4,true,\nn2,,,true,\n'
+    )
