@@ -34,6 +34,8 @@ from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers, settings_of
 from scheduler.loop import Loop
 from scheduler.report import health
+from scheduler.report.capacity_metrics import CapacityMetrics
+from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.service import decision_tasks, journal_of
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
@@ -115,8 +117,12 @@ class App:
 
         # The servers beside the loop; they start with the other tasks.
         loop, elector, metrics = self._loop, self._elector, self._metrics
+        capacity = CapacityReport(loop, elector.leads, clock, utc_now)
+        self._capacity = CapacityMetrics(capacity, elector.leads, clock)
         self._services = chain(
-            decision_tasks(config, identity, loop, journal, elector, metrics, clock, utc_now),
+            decision_tasks(
+                *(config, identity, loop, journal, elector, metrics, capacity, clock, utc_now)
+            ),
             admission_tasks(config, replicas, loop, elector, metrics, webhook, clock),
         )
         self._tasks = TaskSupervisor()
@@ -129,7 +135,9 @@ class App:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         election = self._start()
         name = self._config.scheduler_name
-        ready = health.application(name, self._metrics, self._tasks.are_alive, self._not_ready)
+        ready = health.application(
+            *(name, self._metrics, self._tasks.are_alive, self._not_ready, self._capacity)
+        )
         async with health.serving(ready, self._config.health_address, self._metrics):
             is_failed = await self._tasks.until(stop)
             await self._stop(election)

@@ -312,6 +312,8 @@ class Loop:
 
     def _report_rejection(self, entry: QueuedPodInfo, rejection: Rejection, now: float) -> None:
         self._rejected += 1
+        main = rejection.diagnosis.summary.main
+        entry.code = main.name if main is not None else ""
         record = self.journal.record(entry, rejection, self, now)
         # The newest version of the pod; the queue has the version of the last scheduling-relevant
         # change.

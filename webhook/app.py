@@ -60,7 +60,7 @@ class Server:
         """Read the certificate; nothing is opened yet."""
         self._settings = settings
         self._certificate = LiveCertificate(settings.cert_dir, client_ca=settings.client_ca)
-        self._metrics = Metrics(self._seconds_to_expiry)
+        self._metrics = Metrics(lambda: self._certificate.expires.timestamp())
         self._link = SchedulerClient(settings.socket)
         self._stopping = asyncio.Event()
         self._pages: dict[str, Callable[[], Reply]] = {

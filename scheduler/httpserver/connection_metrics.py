@@ -14,16 +14,20 @@ Dropped = Literal["crowded", "address", "files", "handshake", "head", "body", "u
 #: answered, or no file descriptors were left.
 Refused = Literal["crowded", "address", "files"]
 
-_OPEN: Final = ("connections", "Open connections by port.")
-_DROPPED: Final = (
-    "connections_dropped",
-    "Connections closed by a limit: crowded, address, files, handshake, head, body or unread"
-    " (docs/security.md).",
-)
-_REFUSED: Final = (
-    "connections_refused",
-    "Connections that were not accepted: crowded, address or files.",
-)
+COUNTERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "connections_dropped": (
+        "Connections closed by a limit: crowded, address, files, handshake, head, body or unread"
+        " (docs/security.md).",
+        ("port", "reason"),
+    ),
+    "connections_refused": (
+        "Connections that were not accepted: crowded, address or files.",
+        ("port", "reason"),
+    ),
+}
+GAUGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "connections": ("Open connections by port.", ("port",)),
+}
 
 
 class Connections:
@@ -31,12 +35,10 @@ class Connections:
 
     def __init__(self, registry: CollectorRegistry, prefix: str) -> None:
         """``prefix`` ends in an underscore."""
-        self.open = Gauge(prefix + _OPEN[0], _OPEN[1], ["port"], registry=registry)
-        self.dropped = Counter(
-            prefix + _DROPPED[0], _DROPPED[1], ["port", "reason"], registry=registry
-        )
-        self.refused = Counter(
-            prefix + _REFUSED[0], _REFUSED[1], ["port", "reason"], registry=registry
+        self.open = Gauge(prefix + "connections", *GAUGES["connections"], registry=registry)
+        self.dropped, self.refused = (
+            Counter(prefix + name, text, labels, registry=registry)
+            for name, (text, labels) in COUNTERS.items()
         )
 
     def of(self, port: Port) -> ConnectionMetrics:

@@ -16,6 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from scheduler.httpserver import web_app
 from scheduler.httpserver.limits import HEALTH
 from scheduler.httpserver.sockets import listen
+from scheduler.report.capacity_metrics import CapacityMetrics
 from scheduler.report.metrics import Metrics
 
 SHUTDOWN_S: Final = 1.0
@@ -26,8 +27,10 @@ def application(
     metrics: Metrics,
     is_alive: Callable[[], bool],
     not_ready: Callable[[], str | None],
+    capacity: CapacityMetrics,
 ) -> web.Application:
     """The health server; ``not_ready`` returns the reason, or None if the process is ready."""
+    metrics.registry.register(capacity)
 
     async def live(_: web.Request) -> web.Response:
         alive = is_alive()
@@ -42,6 +45,7 @@ def application(
         return web.json_response(body, status=503)
 
     async def scrape(_: web.Request) -> web.Response:
+        await capacity.refresh()
         return web.Response(
             body=generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
         )

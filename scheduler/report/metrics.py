@@ -12,9 +12,11 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    ProcessCollector,
     disable_created_metrics,
 )
 
+from scheduler.httpserver.build_info import version
 from scheduler.httpserver.connection_metrics import Connections
 
 # A "_created" series beside every counter doubles the scraped series and adds no information.
@@ -34,7 +36,10 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Rejected scheduling attempts by reason code (docs/reasons.md).",
         ("code",),
     ),
-    "gpu_scheduler_binds": ("Bindings by outcome.", ("outcome",)),
+    "gpu_scheduler_binds": (
+        "Bindings by result: bound, gone, taken, refused, unreachable or unsent (not sent).",
+        ("result",),
+    ),
     "gpu_scheduler_event_writes": (
         "Writes of events and pod conditions by result: sent, busy, dropped, gone, refused, stale"
         " or unreachable.",
@@ -127,6 +132,10 @@ GAUGES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Reservations: tiers granted at admission to pods that are not placed yet.",
         (),
     ),
+    "gpu_scheduler_build_info": (
+        "Always 1; the label is the version of this program.",
+        ("version",),
+    ),
 }
 HISTOGRAMS: dict[str, tuple[str, tuple[str, ...], tuple[float, ...]]] = {
     "gpu_scheduler_scheduling_algorithm_duration_seconds": (
@@ -148,6 +157,8 @@ class Metrics:
     def __init__(self, profile: str) -> None:
         self.profile = profile
         self.registry = CollectorRegistry()
+        # process_*: memory, processor time and open files, as client_golang names them.
+        ProcessCollector(registry=self.registry)
         self.connections = Connections(self.registry, "gpu_scheduler_")
         self.attempts = self._counter("gpu_scheduler_schedule_attempts")
         self.rejections = self._counter("gpu_scheduler_rejections")
@@ -174,6 +185,7 @@ class Metrics:
         self.rejected_by_nodes = self._counter("gpu_scheduler_pods_rejected_by_nodes")
         self.avoided = self._gauge("gpu_scheduler_avoided_nodes")
         self.reservations = self._gauge("gpu_scheduler_reservations")
+        self._gauge("gpu_scheduler_build_info").labels(version()).set(1)
         self.algorithm_s = self._histogram("gpu_scheduler_scheduling_algorithm_duration_seconds")
         self.sli_s = self._histogram("gpu_scheduler_pod_scheduling_sli_duration_seconds")
 

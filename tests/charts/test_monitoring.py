@@ -8,6 +8,7 @@ import re
 import pytest
 
 from scheduler.report import metrics
+from scheduler.report.capacity_metrics import DEVICE_GAUGES
 from tests.charts.rendering import SCHEDULER, objects, one, settings
 from tools.charts.dashboard import PANELS
 from webhook.metrics import Metrics
@@ -20,7 +21,7 @@ def known() -> set[str]:
     """Every metric's name without the suffix of its kind."""
     page = Metrics(lambda: 1.0).render().decode()
     of_webhook = {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE ")}
-    tables = (metrics.COUNTERS, metrics.GAUGES, metrics.HISTOGRAMS)
+    tables = (metrics.COUNTERS, metrics.GAUGES, metrics.HISTOGRAMS, DEVICE_GAUGES)
     ours = {name for table in tables for name in table}
     return {SUFFIX.sub("", name) for name in ours | of_webhook}
 

@@ -310,9 +310,11 @@ class Term:
 
 def tasks_of(config: Config, stage: Stage) -> Iterator[tuple[str, Any]]:
     """The tasks that explain the decisions of a stage."""
+    term = Term()
+    capacity = CapacityReport(stage.loop, term.leads, stage.clock, lambda: NOON)
     return decision_tasks(
-        *(config, "host_0123456789", stage.loop, stage.journal, Term(), stage.metrics),
-        *(stage.clock, lambda: NOON),
+        *(config, "host_0123456789", stage.loop, stage.journal, term, stage.metrics),
+        *(capacity, stage.clock, lambda: NOON),
     )
 
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from scheduler.report.capacity_metrics import CapacityMetrics
+from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.health import application
 from scheduler.report.metrics import Metrics
+from scheduler.state.scheduler_state import empty_state
 
 Web = TestClient[web.Request, web.Application]
+
+
+def idle_capacity() -> CapacityMetrics:
+    """The gauges of a scheduler that does not lead."""
+    state = empty_state("gpu-scheduler")
+    report = CapacityReport(state, lambda: False, time.monotonic, lambda: datetime.now(UTC))
+    return CapacityMetrics(report, lambda: False, time.monotonic)
 
 
 class Condition:
@@ -33,6 +45,7 @@ async def page(condition: Condition) -> AsyncIterator[Web]:
         Metrics("gpu-scheduler"),
         lambda: condition.is_alive,
         lambda: condition.problem,
+        idle_capacity(),
     )
     async with TestClient(TestServer(app)) as client:
         yield client
@@ -82,5 +95,8 @@ async def test_metrics_are_there_with_kube_schedulers_names(page: Web) -> None:
         "gpu_scheduler_cache_size",
         "gpu_scheduler_leader_election_master_status",
         "gpu_scheduler_over_committed_devices",
+        "gpu_scheduler_build_info",
+        "gpu_scheduler_devices",
+        "process_resident_memory_bytes",
     ):
         assert f"# TYPE {name} " in text

@@ -63,12 +63,12 @@ PANELS: Final[tuple[Panel, ...]] = (
     ),
     (
         "Reviews by the webhook",
-        (("sum by (outcome) (rate(gpu_scheduler_webhook_reviews_total[5m]))", "{{outcome}}"),),
+        (("sum by (result) (rate(gpu_scheduler_webhook_reviews_total[5m]))", "{{result}}"),),
         "ops",
     ),
     (
-        "Bindings by outcome",
-        (("sum by (outcome) (rate(gpu_scheduler_binds_total[5m]))", "{{outcome}}"),),
+        "Bindings by result",
+        (("sum by (result) (rate(gpu_scheduler_binds_total[5m]))", "{{result}}"),),
         "ops",
     ),
     (
@@ -82,7 +82,12 @@ PANELS: Final[tuple[Panel, ...]] = (
     ("Leader", (("gpu_scheduler_leader_election_master_status", "{{pod}}"),), "short"),
     (
         "Time until the webhook certificate expires",
-        (("min(gpu_scheduler_webhook_certificate_expiry_seconds)", "certificate"),),
+        (
+            (
+                "min(gpu_scheduler_webhook_certificate_expiration_timestamp_seconds) - time()",
+                "certificate",
+            ),
+        ),
         "s",
     ),
 )

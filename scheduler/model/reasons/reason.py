@@ -64,13 +64,15 @@ class Summary(msgspec.Struct, frozen=True):
     """The summary of a diagnosis: the message, its codes, and the insufficient resources.
 
     ``lacking`` are the only insufficient resources of some node. ``resolvable`` counts the nodes
-    where the end of pods can help.
+    where the end of pods can help. ``main`` is the code that stands for the rejection where there
+    is place for one only: of an insufficient resource if there is one, else of the most nodes.
     """
 
     message: str
     codes: frozenset[ReasonCode]
     lacking: frozenset[str]
     resolvable: int = 0
+    main: ReasonCode | None = None
 
 
 class ImpossibleRequest(msgspec.Struct, frozen=True):
@@ -177,6 +179,11 @@ class _Line:
         self.haves: dict[int, int] = {}
 
 
+def _weight(line: _Line) -> tuple[bool, int, str]:
+    code = line.reason.code
+    return code.is_about_resource, line.count, code.name
+
+
 class DiagnosisHistogram:
     """The reasons of many nodes, added up so that one node's can be replaced cheaply.
 
@@ -233,9 +240,11 @@ class DiagnosisHistogram:
             for line in self._lines.values()
             if line.reason.code.is_about_resource
         )
+        main = max(self._lines.values(), key=_weight).reason.code if self._lines else None
         if general is not None:
-            codes = frozenset((general.code,))
-        return Summary(self._message(total, general), codes, lacking, self._resolvable)
+            main = general.code
+            codes = frozenset((main,))
+        return Summary(self._message(total, general), codes, lacking, self._resolvable, main)
 
     def _message(self, total: int, general: Reason | None) -> str:
         head = f"0/{total} nodes are available"

@@ -103,9 +103,10 @@ def _waiting_pod(entry: QueuedPodInfo, position: int, now: float) -> WaitingPod:
         place=entry.place,
         position=position,
         priority=entry.pod.priority,
+        code=entry.code,
     )
 
 
 def _shown(one: NodeDevices, *, with_holders: bool) -> NodeDevices:
     holders = one.holders if with_holders else ()
-    return msgspec.structs.replace(one, holders=holders, by_namespace={})
+    return msgspec.structs.replace(one, holders=holders, by_namespace={}, degraded={})

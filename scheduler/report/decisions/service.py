@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from datetime import datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from aiohttp import web
 
 from scheduler.config import Config
 from scheduler.httpserver import web_app
+from scheduler.httpserver.build_info import program
 from scheduler.httpserver.connection_metrics import ConnectionMetrics, uncounted
 from scheduler.httpserver.limits import DECISIONS
 from scheduler.httpserver.sockets import listen
@@ -47,6 +47,7 @@ def decision_tasks(
     journal: Journal,
     term: LeaderTerm,
     metrics: Metrics,
+    capacity: CapacityReport,
     clock: Callable[[], float],
     wall: Callable[[], datetime],
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
@@ -57,7 +58,7 @@ def decision_tasks(
             context,
             journal,
             StateCapture(context, journal, config, program(), clock, wall),
-            CapacityReport(context, term.leads, clock, wall),
+            capacity,
             renderer,
             lambda: Leader(
                 api_version=API_VERSION, identity=identity, leads=term.leads(), epoch=term.epoch
@@ -87,11 +88,3 @@ async def serve(app: web.Application, address: str, tally: ConnectionMetrics = _
         return
     async with web_app.serving(app, listener, DECISIONS, tally, SHUTDOWN_S):
         await asyncio.Event().wait()
-
-
-def program() -> str:
-    """Name and version of this program."""
-    try:
-        return f"gpu-scheduler {metadata.version('gpu-scheduler')}"
-    except metadata.PackageNotFoundError:
-        return "gpu-scheduler"

@@ -87,6 +87,7 @@ class NodeDevices(_Shape, frozen=True, kw_only=True):
     taints: tuple[str, ...] = ()
     holders: tuple[Holder, ...] = ()
     by_namespace: dict[str, Amounts] = {}
+    degraded: dict[str, Amounts] = {}
 
     @property
     def largest_free(self) -> tuple[str, int]:
@@ -128,7 +129,7 @@ def devices_of(node_info: NodeInfo, store: DraStore) -> NodeDevices:
     published, units, product = _of_drivers(store, node)
     for unit, amount in published.items():
         amounts[unit] = amounts.get(unit, DeviceAmount()).plus(amount)
-    holders, by_namespace = _holders(node_info, store, units)
+    held = _holders(node_info, store, units)
     problem = _problem(node)
     if problem:
         amounts = {
@@ -147,8 +148,9 @@ def devices_of(node_info: NodeInfo, store: DraStore) -> NodeDevices:
             for taint in node.taints
             if taint.is_hard and not taint.is_of_condition
         ),
-        holders=holders,
-        by_namespace=by_namespace,
+        holders=tuple(held.holders),
+        by_namespace=held.by_namespace,
+        degraded=held.degraded,
     )
 
 
@@ -264,34 +266,47 @@ def _of_drivers(
 # --- holders -------------------------------------------------------------------------------------
 
 
-def _holders(
-    node_info: NodeInfo, store: DraStore, units: Mapping[DeviceId, str]
-) -> tuple[tuple[Holder, ...], dict[str, Amounts]]:
+class _Held:
+    """What the pods of one node hold."""
+
+    def __init__(self) -> None:
+        self.holders: list[Holder] = []
+        self.by_namespace: dict[str, Amounts] = {}
+        self.degraded: dict[str, Amounts] = {}
+
+    def add(self, pod: Pod, amounts: Amounts, indexes: tuple[int, ...], degraded: set[str]) -> None:
+        """Count a pod, if it holds devices."""
+        if amounts:
+            self.holders.append(
+                Holder(namespace=pod.namespace, pod=pod.name, devices=amounts, indexes=indexes)
+            )
+        if degraded:
+            _add(self.degraded.setdefault(pod.namespace, {}), dict.fromkeys(degraded, 1))
+
+    def add_to_namespace(self, name: str, amounts: Amounts) -> None:
+        """Count devices of a namespace."""
+        if amounts:
+            _add(self.by_namespace.setdefault(name, {}), amounts)
+
+
+def _holders(node_info: NodeInfo, store: DraStore, units: Mapping[DeviceId, str]) -> _Held:
     """The pods with devices, and the sums of their namespaces; a shared claim counts once there."""
-    found: list[Holder] = []
-    sums: dict[str, Amounts] = {}
+    held = _Held()
     seen: set[str] = set()
     for pod, allocation in node_info.pods.values():
         amounts = _of_pod(node_info, pod, allocation)
-        own = sums.setdefault(pod.namespace, {}) if amounts else None
-        if own is not None:
-            _add(own, amounts)
+        degraded = set(amounts) if pod.is_degraded else set()
+        held.add_to_namespace(pod.namespace, amounts)
         for key in store.keys_of(pod) if units and _may_have_claims(node_info, pod) else ():
             claimed = _of_claim(store, key, units)
             _add(amounts, claimed)
+            if key in store.degraded:
+                degraded |= claimed.keys()
             if claimed and key not in seen:
                 seen.add(key)
-                _add(sums.setdefault(pod.namespace, {}), claimed)
-        if amounts:
-            found.append(
-                Holder(
-                    namespace=pod.namespace,
-                    pod=pod.name,
-                    devices=amounts,
-                    indexes=allocation.numbers,
-                )
-            )
-    return tuple(found), sums
+                held.add_to_namespace(pod.namespace, claimed)
+        held.add(pod, amounts, allocation.numbers, degraded)
+    return held
 
 
 def _of_pod(node_info: NodeInfo, pod: Pod, allocation: PodAllocation) -> Amounts:

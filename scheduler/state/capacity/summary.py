@@ -59,7 +59,10 @@ class QuotaUse(_Shape, frozen=True, kw_only=True):
 
 
 class WaitingPod(_Shape, frozen=True, kw_only=True):
-    """A waiting pod; ``position`` counts from 1 in the order of the queue, without backoff."""
+    """A waiting pod; ``position`` counts from 1 in the order of the queue, without backoff.
+
+    ``code`` is the first reason code of the last decision (docs/reasons.md), empty before it.
+    """
 
     namespace: str
     pod: str
@@ -68,16 +71,23 @@ class WaitingPod(_Shape, frozen=True, kw_only=True):
     place: str = ""
     position: int = 0
     priority: int = 0
+    code: str = ""
 
 
 class NamespaceCapacity(_Shape, frozen=True, kw_only=True):
-    """What one namespace holds and waits for. ``pods`` are those with devices."""
+    """What one namespace holds and waits for. ``pods`` are those with devices.
+
+    ``waiting_codes`` are the waiting devices by reason code, ``degraded`` the pods that have less
+    than they requested, by what they have.
+    """
 
     namespace: str
     pods: int = 0
     devices: Amounts = {}
     waiting_pods: int = 0
     waiting_devices: Amounts = {}
+    waiting_codes: dict[str, Amounts] = {}
+    degraded: Amounts = {}
     oldest_wait_s: float = 0.0
     quotas: tuple[QuotaUse, ...] = ()
 
@@ -116,6 +126,8 @@ class _Namespace:
         self.devices: Amounts = {}
         self.waiting_pods = 0
         self.waiting_devices: Amounts = {}
+        self.waiting_codes: dict[str, Amounts] = {}
+        self.degraded: Amounts = {}
         self.oldest_wait_s = 0.0
 
 
@@ -133,6 +145,8 @@ class CapacitySummary:
             self._models.setdefault(model, _Model()).add(one)
         for name, amounts in one.by_namespace.items():
             _add(self._of(name).devices, amounts)
+        for name, amounts in one.degraded.items():
+            _add(self._of(name).degraded, amounts)
         for holder in one.holders:
             self._of(holder.namespace).pods += 1
 
@@ -147,6 +161,8 @@ class CapacitySummary:
         found = self._of(pod.namespace)
         found.waiting_pods += 1
         _add(found.waiting_devices, pod.devices)
+        if pod.code:
+            _add(found.waiting_codes.setdefault(pod.code, {}), pod.devices)
         found.oldest_wait_s = max(found.oldest_wait_s, pod.waits_s)
 
     def models(self) -> tuple[ModelCapacity, ...]:
@@ -206,6 +222,8 @@ def _namespace(name: str, one: _Namespace, quotas: Iterable[QuotaUse]) -> Namesp
         devices=dict(sorted(one.devices.items())),
         waiting_pods=one.waiting_pods,
         waiting_devices=dict(sorted(one.waiting_devices.items())),
+        waiting_codes=dict(sorted(one.waiting_codes.items())),
+        degraded=dict(sorted(one.degraded.items())),
         oldest_wait_s=one.oldest_wait_s,
         quotas=tuple(sorted(quotas, key=lambda use: (use.quota, use.device))),
     )

@@ -33,7 +33,8 @@ class QueuedPodInfo(msgspec.Struct):
 
     ``place`` is the queue label of kube-scheduler's metric. ``attempts`` counts failed attempts,
     ``rejections`` those among them that a reason of the pod ended, and ``errors`` the failed ones
-    since the last rejection (``UnschedulableCount`` and ``ConsecutiveErrorsCount``).
+    since the last rejection (``UnschedulableCount`` and ``ConsecutiveErrorsCount``). ``code`` is
+    the first reason code of the last decision.
     """
 
     pod: Pod
@@ -47,6 +48,7 @@ class QueuedPodInfo(msgspec.Struct):
     causes: frozenset[RequeueCause] = frozenset()
     lacking: frozenset[str] = frozenset()
     place: str = "active"
+    code: str = ""
     equivalence_group: EquivalenceGroup | None = None
 
 

@@ -11,13 +11,14 @@ import sys
 
 from scheduler.report.health import application, serving
 from scheduler.report.metrics import Metrics
+from tests.http.test_health import idle_capacity
 
 
 async def main(port: str) -> None:
     """Serve until the process is ended."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     metrics = Metrics("gpu-scheduler")
-    app = application("gpu-scheduler", metrics, lambda: True, lambda: None)
+    app = application("gpu-scheduler", metrics, lambda: True, lambda: None, idle_capacity())
     async with serving(app, f"127.0.0.1:{port}", metrics):
         await asyncio.Event().wait()
 

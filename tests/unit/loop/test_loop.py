@@ -251,7 +251,7 @@ async def test_many_bindings_keep_the_loop_alive(stage: Stage) -> None:
 
     await stage.quiet()
     assert [what for _, what, _ in stage.recorder.said] == ["Scheduled"] * 12
-    assert stage.sample("gpu_scheduler_binds_total", outcome="bound") == 12
+    assert stage.sample("gpu_scheduler_binds_total", result="bound") == 12
 
 
 async def test_watch_event_may_precede_the_binding_response(stage: Stage) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import ssl
+import time
 from pathlib import Path
 from typing import Any
 
@@ -197,8 +198,8 @@ async def test_health_readiness_and_metrics_are_on_the_same_port(folder: Path) -
     counted = {key: value for key, value in samples.items() if "_reviews_total" in key}
     name = "gpu_scheduler_webhook_reviews_total"
     assert counted == {
-        f'{name}{{outcome="{outcome}",path="{path}"}}': "1.0"
-        for path, outcome in [
+        f'{name}{{path="{path}",result="{result}"}}': "1.0"
+        for path, result in [
             ("/mutate", "patched"),
             ("/mutate", "ignored"),
             ("/mutate", "denied"),
@@ -206,4 +207,5 @@ async def test_health_readiness_and_metrics_are_on_the_same_port(folder: Path) -
             ("/mutate/fallback", "malformed"),
         ]
     }
-    assert 86000 < float(samples["gpu_scheduler_webhook_certificate_expiry_seconds"]) < 86401
+    expires = float(samples["gpu_scheduler_webhook_certificate_expiration_timestamp_seconds"])
+    assert 0 < expires - time.time() < 86401
