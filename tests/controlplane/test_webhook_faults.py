@@ -6,12 +6,10 @@ The API server's own counter of admissions without a webhook's word proves that 
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
 import logging
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -22,7 +20,7 @@ import pytest
 
 from scheduler.controllers.certificates.issuer import make_certificates
 from scheduler.model import well_known
-from tests.controlplane.balancer import Balancer
+from tests.controlplane.balancer import Balancer, black_hole
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, cuda, node_of, pod, why
 from tools.controlplane import ControlPlane, wait_until
@@ -150,16 +148,9 @@ def speechless(plant: Plant) -> Iterator[Door]:
 
 
 @contextmanager
-def black_hole(plant: Plant) -> Iterator[Door]:
-    """Every packet is dropped: Linux answers no SYN for a socket whose queue is full."""
-    with contextlib.ExitStack() as sockets:
-        listener = sockets.enter_context(socket.socket())
-        listener.bind((LOOPBACK, 0))
-        listener.listen(0)
-        port = listener.getsockname()[1]
-        with contextlib.suppress(TimeoutError):
-            while True:
-                sockets.enter_context(socket.create_connection((LOOPBACK, port), timeout=0.2))
+def dropping(plant: Plant) -> Iterator[Door]:
+    """Every packet is dropped."""
+    with black_hole() as port:
         yield Door(port, plant.door.authority)
 
 
@@ -169,7 +160,7 @@ FAULTS = [
     pytest.param(expired, BESIDE_S, id="expired-certificate"),
     pytest.param(wrong_authority, BESIDE_S, id="wrong-authority"),
     pytest.param(speechless, TIMEOUT_S + BESIDE_S, id="connections-without-packets"),
-    pytest.param(black_hole, TIMEOUT_S + BESIDE_S, id="every-packet-dropped"),
+    pytest.param(dropping, TIMEOUT_S + BESIDE_S, id="every-packet-dropped"),
 ]
 
 
