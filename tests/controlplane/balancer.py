@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 
+from tests.patience import PATIENCE_S
 from tools.controlplane.ports import LOOPBACK, free_ports
 
 
@@ -45,12 +46,12 @@ class Balancer:
 
     def __enter__(self) -> Balancer:
         self._thread.start()
-        assert self._listens.wait(10), "the balancer does not listen"
+        assert self._listens.wait(PATIENCE_S), "the balancer does not listen"
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
 
     def _run(self) -> None:
         self._loop.run_until_complete(self._serve())
