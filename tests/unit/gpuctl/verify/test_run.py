@@ -187,7 +187,7 @@ async def test_refused_pods_are_findings() -> None:
 async def test_tainted_node_that_takes_every_pod_fails() -> None:
     node = gpu_node()
     node["spec"]["taints"] = [{"key": "dedicated", "effect": "NoSchedule"}]
-    found = await run(Api(placed, node), options(timeout_s=0.3))
+    found = await run(Api(placed, node), options(timeout_s=1.0))
 
     assert found["taints"].level is Level.FAIL
     assert found["toleration"].level is Level.OK
