@@ -66,18 +66,16 @@ def _read(cp: ControlPlane, namespace: str, names: frozenset[str]) -> dict[str, 
 
 def calls_of(annotations: dict[str, str]) -> WebhookCalls:
     """The calls in the annotations of one audit event."""
+    calls: list[dict[str, Any]] = [json.loads(text) for text in _values(annotations, CALLED)]
     return WebhookCalls(
-        called=_names(annotations, CALLED),
-        unanswered=_names(annotations, UNANSWERED),
+        called=tuple(str(call["webhook"]) for call in calls),
+        unanswered=_values(annotations, UNANSWERED),
         waited_s=sum(duration_s(annotations.get(key, "")) for key in WAITED),
     )
 
 
-def _names(annotations: dict[str, str], prefix: str) -> tuple[str, ...]:
-    values: list[dict[str, Any]] = [
-        json.loads(text) for key, text in sorted(annotations.items()) if key.startswith(prefix)
-    ]
-    return tuple(str(value["webhook"]) for value in values)
+def _values(annotations: dict[str, str], prefix: str) -> tuple[str, ...]:
+    return tuple(text for key, text in sorted(annotations.items()) if key.startswith(prefix))
 
 
 def duration_s(text: str) -> float:
