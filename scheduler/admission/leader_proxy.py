@@ -126,11 +126,16 @@ class LeaderProxy:
     """Queries the leader; ``leader`` returns its address, empty if there is none."""
 
     def __init__(
-        self, settings: LeaderProxySettings, leader: Callable[[], str], clock: Callable[[], float]
+        self,
+        settings: LeaderProxySettings,
+        leader: Callable[[], str],
+        clock: Callable[[], float],
+        budget_s: float = BUDGET_S,
     ) -> None:
         self._settings = settings
         self._leader = leader
         self._clock = clock
+        self._budget_s = budget_s
         self._authority = b""
         self._session: aiohttp.ClientSession | None = None
         self._silent_until = float("-inf")
@@ -141,10 +146,10 @@ class LeaderProxy:
         if not address:
             return Reply(NOT_LEADING, b"no scheduler leads")
         try:
-            async with asyncio.timeout(BUDGET_S):
+            async with asyncio.timeout(self._budget_s):
                 return await self._exchange(address, body)
         except TimeoutError:
-            problem = f"no answer within {BUDGET_S:g} s"
+            problem = f"no answer within {self._budget_s:g} s"
         except (aiohttp.ClientError, OSError, ValueError) as error:
             problem = str(error) or type(error).__name__
         self._warn(address, problem)

@@ -2,16 +2,33 @@
 
 TLS passes through untouched. It runs in a thread with an event loop of its own. While it
 ``swallows``, connections stay open, are taken, and nothing passes in either direction.
+``black_hole`` is a port that drops every packet.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from tests.patience import PATIENCE_S
 from tools.controlplane.ports import LOOPBACK, free_ports
+
+
+@contextlib.contextmanager
+def black_hole() -> Iterator[int]:
+    """A port that drops every packet: Linux answers no SYN for a socket whose queue is full."""
+    with contextlib.ExitStack() as sockets:
+        listener = sockets.enter_context(socket.socket())
+        listener.bind((LOOPBACK, 0))
+        listener.listen(0)
+        port: int = listener.getsockname()[1]
+        with contextlib.suppress(TimeoutError):
+            while True:
+                sockets.enter_context(socket.create_connection((LOOPBACK, port), timeout=0.2))
+        yield port
 
 
 class Balancer:
@@ -29,12 +46,12 @@ class Balancer:
 
     def __enter__(self) -> Balancer:
         self._thread.start()
-        assert self._listens.wait(10), "the balancer does not listen"
+        assert self._listens.wait(PATIENCE_S), "the balancer does not listen"
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
 
     def _run(self) -> None:
         self._loop.run_until_complete(self._serve())

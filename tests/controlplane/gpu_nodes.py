@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from tests.controlplane.workloads import Json
+from tests.patience import PATIENCE_S
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.client import ApiError
 from tools.fake_operator import NAMESPACE, FakeOperator
@@ -54,7 +55,7 @@ class Nodes:
         body = {"metadata": {"labels": labels or {}, "annotations": notes or {}}}
         self.client.patch(f"/api/v1/nodes/{name}", body)
 
-    def wait(self, name: str, what: str, check: NodeCheck, timeout_s: float = 60.0) -> Json:
+    def wait(self, name: str, what: str, check: NodeCheck, timeout_s: float = PATIENCE_S) -> Json:
         node: Json = self.client.wait_for(
             f"/api/v1/nodes/{name}",
             lambda seen: seen is not None and check(seen),

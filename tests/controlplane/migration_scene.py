@@ -10,6 +10,7 @@ from scheduler.model import well_known
 from scheduler.model.crd import migration_codec
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, controlled, node_of, pod, tier
+from tests.patience import PATIENCE_S
 from tools.controlplane import ControlPlane, wait_until
 from tools.product import NAMESPACE
 
@@ -64,18 +65,31 @@ def of(items: list[Json], owner: str) -> list[Json]:
 
 
 def degraded(here: Watcher, body: Json, count: int) -> list[Json]:
-    """Create a workload whose pods all get the small slice."""
+    """Create a workload whose pods all get the small slice; they are ready for their owner.
+
+    The scheduler reads an owner with a pod that is not ready again after 30 s only.
+    """
     here.create(body)
     name = body["metadata"]["name"]
-    return of(
-        here.wait(
-            f"{count} degraded pods",
-            lambda items: (
-                sum(tier(i) == {SMALL: "1"} and bool(node_of(i)) for i in of(items, name)) == count
-            ),
+    items = here.wait(
+        f"{count} degraded pods",
+        lambda items: (
+            sum(tier(i) == {SMALL: "1"} and bool(node_of(i)) for i in of(items, name)) == count
         ),
-        name,
     )
+    if body["kind"] != "Job":
+        here.client.wait_for(
+            here.path(body["kind"], name), is_steady, what=f"the pods of {name} to be ready"
+        )
+    return of(items, name)
+
+
+def is_steady(owner: Json) -> bool:
+    """Whether a Deployment or StatefulSet knows that all its pods are ready and up to date."""
+    wanted, status = owner["spec"]["replicas"], owner["status"]
+    counts = {status.get(key) for key in ("replicas", "readyReplicas", "updatedReplicas")}
+    is_seen = status.get("observedGeneration") == owner["metadata"]["generation"]
+    return is_seen and counts == {wanted}
 
 
 def free_the_slice(here: Watcher) -> float:
@@ -83,7 +97,7 @@ def free_the_slice(here: Watcher) -> float:
     return time.monotonic()
 
 
-def restored(here: Watcher, name: str, timeout_s: float = 40.0) -> Json:
+def restored(here: Watcher, name: str, timeout_s: float = PATIENCE_S) -> Json:
     """The pod of a workload that has the big slice, once it is bound and its ticket is gone."""
 
     def check(items: list[Json]) -> bool:

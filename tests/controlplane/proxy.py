@@ -26,6 +26,7 @@ from typing import NamedTuple
 import aiohttp
 from aiohttp import web
 
+from tests.patience import PATIENCE_S
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.product import ACCOUNT
@@ -173,12 +174,12 @@ class Proxy:
 
     def __enter__(self) -> Proxy:
         self._thread.start()
-        assert self._listens.wait(10), "the proxy does not listen"
+        assert self._listens.wait(PATIENCE_S), "the proxy does not listen"
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join(PATIENCE_S)
 
     def kubeconfig(self) -> Path:
         """The scheduler's kubeconfig, with the proxy in the API server's place."""
@@ -210,7 +211,7 @@ class Proxy:
         """How many calls of this name came since a moment."""
         return sum(1 for call in self.calls if call.name == name and call.at >= since)
 
-    def wait_for_call(self, name: str, more: int = 1, timeout_s: float = 30.0) -> None:
+    def wait_for_call(self, name: str, more: int = 1, timeout_s: float = PATIENCE_S) -> None:
         """Wait until so many more calls of this name have come."""
         wanted = self.count(name) + more
         wait_until(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tests.controlplane.workloads import Json, Watcher, node_of, why
+from tests.patience import PATIENCE_S
 from tools.controlplane import ApiError, Client, ControlPlane, wait_until
 from tools.product import Product
 
@@ -32,12 +33,12 @@ class Tenant(Watcher):
         path = self.path(body["kind"], "").rstrip("/") + ("?dryRun=All" if dry_run else "")
         return refuses(lambda: self.client.create(path, body))
 
-    def wait_served(self, body: Json, product: Product, timeout_s: float = 30.0) -> Json:
+    def wait_served(self, body: Json, product: Product, timeout_s: float = PATIENCE_S) -> Json:
         """Create a pod and return it once it has a node; a program that ends meanwhile fails it."""
         name = self.create(body)["metadata"]["name"]
         return self.wait_pod(name, "a node", lambda item: bool(node_of(item)), product, timeout_s)
 
-    def wait_answered(self, prefix: str, product: Product, timeout_s: float = 30.0) -> str:
+    def wait_answered(self, prefix: str, product: Product, timeout_s: float = PATIENCE_S) -> str:
         """Wait until a pod with this prefix has a node or a sentence that says why it waits.
 
         Returns the sentence; it is empty for a pod that has a node.
@@ -55,7 +56,7 @@ class Tenant(Watcher):
         return [item for item in self.pods() if item["metadata"]["name"].startswith(prefix)]
 
     def wait_pod(
-        self, name: str, what: str, check: Any, product: Product, timeout_s: float = 30.0
+        self, name: str, what: str, check: Any, product: Product, timeout_s: float = PATIENCE_S
     ) -> Json:
         """Wait for a state of one pod while the product's programs live."""
 

@@ -16,6 +16,7 @@ from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpu_nodes import Nodes, killed, wait_kind
 from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import Json, Watcher, annotation, pod
+from tests.patience import SLOW_MACHINE
 from tools.controlplane import ControlPlane
 from tools.fake_operator import ACCOUNT, NAMESPACE, FakeOperator
 
@@ -111,7 +112,7 @@ def test_an_edit_takes_effect_within_seconds(
         wait_gpus(cp, "fp-edits", count)
         times.append(time.monotonic() - started)
 
-    assert max(times) < EDIT_MAX_S
+    assert max(times) < EDIT_MAX_S * SLOW_MACHINE
 
 
 @pytest.mark.contract("S1-7", "S1-42")

@@ -23,6 +23,7 @@ from tests.controlplane.memory import limits_mib, peak_mib
 from tests.controlplane.migration_scene import QUICK, degraded, of
 from tests.controlplane.tenants import Tenant, assert_unharmed, kubelet, refuses
 from tests.controlplane.workloads import Json, controlled, cuda, fetch, node_of, pod, tier
+from tests.patience import SLOW_MACHINE
 from tools.controlplane import Client, ControlPlane, FakeNode, add_nodes, wait_until
 from tools.product import ROOT, Product
 
@@ -202,7 +203,7 @@ def test_unreadable_annotations_do_not_stop_migrations_of_other_pods(
         assert_unharmed(product)
         return any(tier(item) == {BIG: "1"} and node_of(item) for item in of(bob.pods(), "web"))
 
-    wait_until(is_restored, what="web with the big slice", timeout_s=20.0)
+    wait_until(is_restored, what="web with the big slice", last=lambda: of(bob.pods(), "web"))
     assert_within_limits(product)
 
 
@@ -357,15 +358,18 @@ def test_pods_with_thousands_of_affinity_terms_delay_no_other_pod(
         refused = [one.result() for one in created]
 
     figures.info("%d refused; an honest pod waited %s s", sum(refused), waits)
-    assert max(waits) < 10.0
+    assert max(waits) < 10.0 * SLOW_MACHINE
     assert_answers(product, "/ready")
     assert "is not the leader any more" not in product.log("scheduler")
     assert_within_limits(product)
 
 
 def assert_answers(product: Product, page: str) -> None:
-    begun = time.monotonic()
-    fetch(product.health_port, page)
-    took_s = time.monotonic() - begun
-    figures.info("%s answered after %.2f s", page, took_s)
-    assert took_s < 1.0
+    """A probe fails after three answers in a row that took longer than a second."""
+    times = []
+    for _ in range(3):
+        begun = time.monotonic()
+        fetch(product.health_port, page)
+        times.append(time.monotonic() - begun)
+    figures.info("%s answered after %s s", page, times)
+    assert min(times) < 1.0

@@ -61,12 +61,12 @@ def test_many_waiting_pods_do_not_delay_others(
     with cp.client.kept() as client:
         for number in range(PODS):
             client.create(here.pods_path, pod(f"w{number}", limits={TIER: "1"}))
-    here.wait("a reason on every pod", is_explained, timeout_s=60)
+    here.wait("a reason on every pod", is_explained)
 
-    started = time.monotonic()
+    before = decisions(product)
     here.create(pod("new", limits={"nvidia.com/gpu": "1"}))
-    here.wait_bound(2, timeout_s=10)
-    assert time.monotonic() - started < 5
+    here.wait_bound(2)
+    assert decisions(product) - before <= 10, "none of the others was tried first"
 
     before, used, moment = (
         decisions(product),
@@ -78,7 +78,7 @@ def test_many_waiting_pods_do_not_delay_others(
     assert (decisions(product) - before, share < IDLE_SHARE_MAX) == (0, True)
 
     cp.client.delete(f"{here.pods_path}/holder", {"gracePeriodSeconds": 0})
-    here.wait("the slice to be given on", lambda items: sum(map(is_bound, items)) == 2, 30)
+    here.wait("the slice to be given on", lambda items: sum(map(is_bound, items)) == 2)
     assert decisions(product) - before <= 10, "one was tried for all"
 
 

@@ -21,6 +21,7 @@ import yaml
 from tests.controlplane.migration_scene import QUICK
 from tests.controlplane.release import CONFIG, NAME, NAMESPACE
 from tests.controlplane.workloads import Watcher, node_of, pod
+from tests.patience import PATIENCE_S
 from tools.controlplane import ApiError, ControlPlane, ControlPlaneError, wait_until
 from tools.controlplane.ports import LOOPBACK
 from tools.controlplane.process import Running, start, tail
@@ -152,7 +153,7 @@ class Stream:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(30)
+        self._thread.join(PATIENCE_S)
 
     def wait_more(self, count: int) -> None:
         """Wait until so many pods that do not exist yet are bound."""

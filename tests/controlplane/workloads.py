@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.patience import PATIENCE_S
 from tools.controlplane import ControlPlane, wait_until
 from tools.product import Product
 
@@ -123,7 +124,7 @@ class Watcher:
         items: list[Json] = self.client.get(self.pods_path)["items"]
         return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 
-    def wait(self, what: str, check: Any, timeout_s: float = 60.0) -> list[Json]:
+    def wait(self, what: str, check: Any, timeout_s: float = PATIENCE_S) -> list[Json]:
         """Wait until the list of pods is as wanted; returns it."""
         seen = self.client.wait_for(
             self.pods_path,
@@ -134,7 +135,7 @@ class Watcher:
         items: list[Json] = seen["items"]
         return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 
-    def wait_bound(self, count: int, timeout_s: float = 60.0) -> list[Json]:
+    def wait_bound(self, count: int, timeout_s: float = PATIENCE_S) -> list[Json]:
         """Wait until exactly this many pods have a node."""
         return self.wait(
             f"{count} bound pods",
@@ -149,7 +150,7 @@ class Watcher:
             lambda items: sorted(filter(None, map(node_of, items))) == sorted(nodes),
         )
 
-    def wait_explained(self, name: str, text: str, timeout_s: float = 60.0) -> Json:
+    def wait_explained(self, name: str, text: str, timeout_s: float = PATIENCE_S) -> Json:
         """Wait until a pod's condition contains this text."""
         answer: Json = self.client.wait_for(
             f"{self.pods_path}/{name}",
@@ -227,7 +228,7 @@ def wait_logged(product: Product, name: str, line: str) -> None:
 
 def fetch(port: int, path: str) -> str:
     """Read a page of one of our own servers on the loopback interface."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
     try:
         connection.request("GET", path)
         return connection.getresponse().read().decode()

@@ -26,6 +26,7 @@ from fakegpu.node.pod_devices import PodUse
 from fakegpu.node.telemetry import InstanceReading, Reading, read_all
 from fakegpu.server import Answers, application
 from fakegpu.topology.node_topology import NodeTopology, Utilization, encode_yaml
+from tests.patience import SLOW_MACHINE
 from tests.unit.fakegpu.nodes import fake, use
 from tools.controlplane.programs.go_program import ensure_go_program
 from tools.image.build import SMI_SOURCE
@@ -136,7 +137,7 @@ def test_nvidia_smi_is_small_static_and_fast(smi: Path, tmp_path: Path) -> None:
     for _ in range(10):
         assert run(smi, "-L", **environment).status == 0
         began.append(time.monotonic())
-    assert min(after - before for before, after in itertools.pairwise(began)) < 0.1
+    assert min(after - before for before, after in itertools.pairwise(began)) < 0.1 * SLOW_MACHINE
 
 
 @pytest.mark.contract("S4-20")

@@ -72,7 +72,11 @@ def cp(
     with (
         bridge() as address,
         ControlPlane.start(
-            directory, components=COMPONENTS, address=address, api_server_flags=flags
+            directory,
+            components=COMPONENTS,
+            address=address,
+            api_server_flags=flags,
+            audit=True,
         ) as plane,
     ):
         yield plane

@@ -3,7 +3,8 @@ before has ended.
 
 The charts are installed with their default values; scheduler and webhook are pods of our image on
 the real node, with the rights of the chart and with nothing else. Meanwhile pods that have nothing
-to do with it are created all the time, and each of them must be let in within a second.
+to do with it are created all the time, and each of them must be admitted without a call to a
+webhook.
 """
 
 from __future__ import annotations

@@ -76,23 +76,25 @@ def test_index_assignment_keeps_node_throughput(
     cp: ControlPlane, node: RealNode, product: Product, pool: Pool, namespace: str
 ) -> None:
     """16 pods at once: by index through our scheduler, and just by count through kube-scheduler,
-    where the plugin has no choice to look up."""
+    where the plugin has no choice to look up. The better of two runs each, in turns: a neighbour
+    that takes the processor for one run changes nothing."""
     assert product.is_running("scheduler")
     pool("many")
     wait_allocatable(cp, node, gpu=32)
-    rates = {}
-    for name in ("default-scheduler", "gpu-scheduler"):
-        names = [f"{name}-{number}" for number in range(16)]
-        rates[name] = len(names) / time_to_run(cp, namespace, names, name)
-        if name == "gpu-scheduler":
-            told = {each: chosen(cp, namespace, each) for each in names}
-            what = "each pod to hold what was chosen for it"
-            wait_until(functools.partial(holds, cp, node, namespace, told), what=what)
-        pods = f"/api/v1/namespaces/{namespace}/pods"
-        cp.client.delete(f"{pods}?gracePeriodSeconds=1")
-        cp.client.wait_for(pods, lambda seen: not seen["items"], what="room", timeout_s=60)
-    log.info("pods/s on one node: %s", {name: round(rate, 1) for name, rate in rates.items()})
-    assert rates["gpu-scheduler"] > rates["default-scheduler"] / 2
+    rates: dict[str, list[float]] = {"default-scheduler": [], "gpu-scheduler": []}
+    for turn in range(2):
+        for name, measured in rates.items():
+            names = [f"{name}-{turn}-{number}" for number in range(16)]
+            measured.append(len(names) / time_to_run(cp, namespace, names, name))
+            if name == "gpu-scheduler":
+                told = {each: chosen(cp, namespace, each) for each in names}
+                what = "each pod to hold what was chosen for it"
+                wait_until(functools.partial(holds, cp, node, namespace, told), what=what)
+            pods = f"/api/v1/namespaces/{namespace}/pods"
+            cp.client.delete(f"{pods}?gracePeriodSeconds=1")
+            cp.client.wait_for(pods, lambda seen: not seen["items"], what="room")
+    log.info("pods/s on one node: %s", rates)
+    assert max(rates["gpu-scheduler"]) > max(rates["default-scheduler"]) / 2
 
 
 def test_failed_gpu_is_not_assigned_and_its_pod_gets_an_event(

@@ -28,6 +28,8 @@ SCALE: Final = 30
 WINDOW_S: Final = 600.0 / SCALE
 WATCHED_S: Final = 3 * WINDOW_S
 MOST: Final = 4
+#: A slow machine runs no fewer of them, it takes longer.
+SINGLES: Final = 4
 TIMINGS: Final = {
     "windowS": WINDOW_S,
     "pauseFirstS": 30.0 / SCALE,
@@ -132,7 +134,7 @@ def test_oversized_deployment_does_not_close_the_node(
     with plugin(8, 0, 1):
         cp.client.create(path, deployment("pair", node, replicas=2, gpus=2))
         began, longest_s, number = time.monotonic(), 0.0, 0
-        while time.monotonic() - began < 2 * WINDOW_S:
+        while time.monotonic() - began < 2 * WINDOW_S or number < SINGLES:
             number += 1
             single = shell_pod(f"single-{number}", limits={GPU: "1"}, schedulerName="gpu-scheduler")
             since = time.monotonic()
@@ -145,4 +147,3 @@ def test_oversized_deployment_does_not_close_the_node(
     log.info("%d pods were refused; of %d others none waited %.1f s", len(seen), number, longest_s)
     assert "maximum request size for shared resources is 1" in seen[0]["status"]["message"]
     assert 1 <= most_in_a_window(seen) <= MOST
-    assert number > 3

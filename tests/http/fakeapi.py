@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from tests.patience import PATIENCE_S
+
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Json = dict[str, Any]
 
@@ -50,7 +52,7 @@ class FakeApi:
     async def next(self, call: str = "") -> Seen:
         """The next request, of a call if one is given; earlier ones are passed over."""
         while True:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 seen = await self._arrived.get()
             if not call or call == name_of(seen):
                 return seen

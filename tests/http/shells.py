@@ -7,6 +7,7 @@ from typing import Any
 
 from scheduler.state.event import Event
 from scheduler.watch.inbox import Inbox
+from tests.patience import PATIENCE_S
 
 
 class Heard(Inbox):
@@ -25,5 +26,5 @@ class Heard(Inbox):
 
     async def next(self) -> Any:
         """The next event."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             return await self._queue.get()

@@ -19,6 +19,7 @@ from scheduler.watch.client import Client
 from tests.builders import pod_json
 from tests.http.fakeapi import FakeApi, Stream, listed, reply
 from tests.http.leadership.election import Leases
+from tests.patience import PATIENCE_S
 
 NODE = {
     "metadata": {"name": "n1", "uid": "u-n1", "creationTimestamp": "2026-11-27T09:00:00Z"},
@@ -74,7 +75,7 @@ async def test_a_process_lists_binds_and_stops_on_a_signal(served: FakeApi, clie
     sent = await served.next(BINDING)
     os.kill(os.getpid(), signal.SIGTERM)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert await process == 0
     assert sent.json["target"]["name"] == "n1"
 
@@ -91,7 +92,7 @@ async def test_leader_binds_with_its_term_and_releases_its_lease(
     assert file.is_socket()
     os.kill(os.getpid(), signal.SIGTERM)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert await process == 0
     assert sent.json["metadata"]["annotations"][well_known.EPOCH] == str(epoch)
     assert leases.spec["holderIdentity"] == ""

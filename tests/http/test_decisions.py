@@ -32,6 +32,7 @@ from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.state import event as ev
 from scheduler.state.capacity.node_devices import DeviceAmount
 from tests.builders import node, pod
+from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage, playing
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -278,7 +279,7 @@ async def test_a_snapshot_of_the_next_decision_repeats_that_decision(asking: Ask
     """The pod is on the state that it is going to change: not placed yet."""
     stage = asking.stage
     waiting = asyncio.create_task(asking.ask("/snapshot?next=team/one", Snapshot))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not stage.journal.awaited:  # noqa: ASYNC110 - no notification for a waiter
             await asyncio.sleep(0.001)
     stage.see(ev.PodUpdated(pod("one", gpus=1)))
@@ -328,7 +329,7 @@ async def test_configuration_enables_the_api_parts(tmp_path: Any) -> None:
     works = tasks_of(config, stage)
     tasks = [asyncio.create_task(work) for _, work in works]
     url = f"http://{address}/leader"
-    async with aiohttp.ClientSession() as session, asyncio.timeout(10):
+    async with aiohttp.ClientSession() as session, asyncio.timeout(PATIENCE_S):
         while True:
             with contextlib.suppress(aiohttp.ClientConnectionError):
                 async with session.get(url) as response:
@@ -359,7 +360,7 @@ async def test_occupied_port_does_not_end_the_scheduler(
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         serving = asyncio.create_task(serve(web.Application(), address))
         said = ""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while "decisions API not available" not in said:
                 await asyncio.sleep(0.001)
                 captured = capfd.readouterr()

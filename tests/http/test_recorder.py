@@ -14,6 +14,7 @@ from scheduler.watch.client import Client
 from tests.builders import node, pod
 from tests.http.fakeapi import Answer, FakeApi, failure, reply, reset
 from tests.http.recording import EVENT, PATCH, SENTENCE, A, Recording, condition
+from tests.patience import PATIENCE_S
 
 
 @pytest.mark.contract("S2-B7", "S2-9")
@@ -110,7 +111,7 @@ async def test_next_condition_waits_for_the_answer_to_the_last_one(recording: Re
     recording.api.script(PATCH, late, reply({}))
     recording.api.script(other, reply({}))
     recording.recorder.failed(A, SENTENCE)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await arrived.wait()
     recording.recorder.failed(A, "another")
     recording.recorder.failed(pod("b"), SENTENCE)

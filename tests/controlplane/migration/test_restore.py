@@ -28,6 +28,7 @@ from tests.controlplane.migration_scene import (
     wants,
 )
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled, job, node_of, tier
+from tests.patience import SLOW_MACHINE
 from tools.controlplane import wait_until
 
 IGNORE = {
@@ -42,11 +43,11 @@ def test_freed_slice_returns_to_the_degraded_deployment_pod(here: Watcher) -> No
     before = degraded(here, deployment(here, "web", terminationGracePeriodSeconds=1), 2)
 
     freed = free_the_slice(here)
-    found = restored(here, "web", timeout_s=10.0)
+    found = restored(here, "web")
     took_s = time.monotonic() - freed
 
     figures.info("restore of a Deployment's pod: %.2f s", took_s)
-    assert took_s < 5.0
+    assert took_s < 5.0 * SLOW_MACHINE
     assert annotation(found, well_known.FALLBACK) is None
     assert (annotation(found, well_known.MIGRATION) or "").startswith("restore-1-")
     no_ticket(here)
@@ -111,7 +112,7 @@ def test_job_ignoring_disruptions_regains_its_slice_without_failing(
     )
 
     freed = free_the_slice(here)
-    restored(here, "train", timeout_s=60.0)
+    restored(here, "train")
 
     figures.info("restore of a Job's pod: %.2f s", time.monotonic() - freed)
     status = here.client.get(here.path("Job", "train"))["status"]

@@ -27,6 +27,7 @@ from scheduler.state.reservation_limits import devices
 from scheduler.state.reservations import Reservations
 from tests.builders import MIG_1G, MIG_2G, namespace, node, pod_json, restoring
 from tests.dra import claiming
+from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage, playing
 
 RULES = Rules(ladders=(parse_ladder("2g.20gb->1g.10gb"),))
@@ -83,7 +84,7 @@ async def asking(tmp_path: Path) -> AsyncIterator[Asking]:
         stage.sync()
         answerer = AdmissionServer(stage.loop, RULES, stage.metrics, stage.clock)
         serving = asyncio.create_task(answerer.serve(socket))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not is_open(socket):  # noqa: ASYNC110 - no notification for a new file
                 await asyncio.sleep(0.001)
         await stage.quiet()
@@ -347,7 +348,7 @@ async def test_webhook_liveness_and_queries_are_both_recorded(
     answerer = AdmissionServer(stage.loop, RULES, stage.metrics, stage.clock, webhook=pulse)
     socket = tmp_path / "s"
     serving = asyncio.create_task(answerer.serve(socket))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not is_open(socket):  # noqa: ASYNC110 - no notification for a new file
             await asyncio.sleep(0.001)
     async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket))) as session:

@@ -21,6 +21,7 @@ from tests.http.bind.test_claim_writer import (
     world,
 )
 from tests.http.fakeapi import FakeApi, reply
+from tests.patience import PATIENCE_S
 
 __all__ = ["world"]
 
@@ -39,7 +40,7 @@ async def test_write_that_was_decided_in_an_earlier_term_is_not_sent(
     api.script(STATUS, late)
     world.writer.send(reserve(RESERVE))
     world.writer.send(ReleaseClaims("team-p", (REF,)))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await arrived.wait()
     world.leader.epoch = 9
     regained.set()

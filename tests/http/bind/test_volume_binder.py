@@ -16,6 +16,7 @@ from scheduler.state.event import VolumesWritten
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, failure, reply
 from tests.http.shells import Heard
+from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Leader
 
 GIVE = GiveVolume("pv", "7", "team", "data", "uid-data", "3", is_ours=True)
@@ -136,7 +137,7 @@ async def test_write_that_was_decided_in_an_earlier_term_is_not_sent(
         volume = msgspec.structs.replace(GIVE, volume=f"pv-{number}")
         world.binder.send(WriteVolumes(f"u-{number}", 1, (volume,)))
     world.binder.send(WriteVolumes("u", 1, (GIVE,)))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(*(one.wait() for one in arrived))
 
     world.leader.epoch = 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
@@ -27,8 +27,8 @@ from fakegpu.kubelet.deviceplugin_pb2 import (
 )
 from fakegpu.kubelet.podresources_pb2 import ListPodResourcesRequest, ListPodResourcesResponse
 from fakegpu.rpc import call, encode, listening, unary
+from tests.patience import PATIENCE_S
 
-PATIENCE_S: Final = 10.0
 M = TypeVar("M", bound=Message)
 
 

@@ -21,12 +21,12 @@ from fakegpu.node.device_assignment import assign
 from fakegpu.topology.node_topology import NodeTopology, Utilization, encode_yaml
 from tests.http.fakeapi import FakeApi, Json, line, listed, reply
 from tests.http.fakegpu.madeupkubelet import MadeUpKubelet
+from tests.patience import PATIENCE_S
 from tests.unit.fakegpu.nodes import H200, fake, use
 from tools.controlplane.ports import LOOPBACK, free_ports
 
 MAPS = "/api/v1/namespaces/gpu-operator/configmaps"
 TWO = f"{H200}, gpuCount: 2"
-PATIENCE_S = 20.0
 
 
 class Watched:

@@ -24,7 +24,8 @@ from fakegpu.node.advertised_devices import units
 from fakegpu.topology.node_topology import Failure, NodeTopology
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, Json, failure, listed, reply
-from tests.http.fakegpu.madeupkubelet import PATIENCE_S, MadeUpKubelet
+from tests.http.fakegpu.madeupkubelet import MadeUpKubelet
+from tests.patience import PATIENCE_S
 from tests.unit.fakegpu.nodes import GPU, H200, fake, slicing
 
 PODS = "GET /api/v1/pods"

@@ -35,6 +35,7 @@ from fakegpu.rpc import call
 from fakegpu.topology.node_topology import Failure, NodeTopology
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, failure, reply
+from tests.patience import PATIENCE_S
 from tests.unit.fakegpu.nodes import fake
 
 Json = dict[str, Any]
@@ -71,7 +72,7 @@ def claims(names: Iterable[str]) -> list[Claim]:
 
 async def until_there(path: Path) -> None:
     """The driver looks after its sockets every second."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             if path.exists():
                 return

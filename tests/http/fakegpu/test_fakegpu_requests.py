@@ -94,13 +94,14 @@ async def test_pods_show_their_request_rate_as_percent_up_to_100(
 async def test_metrics_do_not_wait_for_a_prometheus_that_hangs(
     url: str, prometheus: Prometheus
 ) -> None:
-    """One query covers all pods; after one second a pod without a value is idle."""
+    """All queries are sent at once; after one second a pod without a value is idle."""
     prometheus.hangs = True
     started = time.monotonic()
 
     shown = await scrape(exporter(url, served(*(f"p{number}" for number in range(20)))))
 
-    assert time.monotonic() - started < 2 * TIMEOUT_S
+    # One after the other they would take twenty times the limit.
+    assert time.monotonic() - started < 10 * TIMEOUT_S
     assert len(prometheus.queries) == 20
     assert set(shown.values()) == {"0"}
 

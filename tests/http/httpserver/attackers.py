@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.httpserver import file_limit
+from tests.patience import PATIENCE_S
 
 ROOT: Final = Path(__file__).parents[3]
 MIB: Final = 1024 * 1024
@@ -100,7 +101,7 @@ async def program(*words: str, log: Path) -> AsyncIterator[asyncio.subprocess.Pr
 
 async def until_open(port: int) -> None:
     """A port that a program listens on."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)

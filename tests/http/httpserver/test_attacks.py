@@ -22,6 +22,7 @@ from tests.http.httpserver.attackers import (
     until_open,
 )
 from tests.http.httpserver.fuzz import Fuzzer
+from tests.patience import PATIENCE_S, SLOW_MACHINE
 from tests.unit.webhook.reviews import body
 from tests.unit.webhook.scheduler import SchedulerEnd, says
 from tests.unit.webhook.serving import BUNDLE, JSON, MAPPED, write
@@ -45,8 +46,11 @@ class Victim:
         self.log = log
 
     async def review(self) -> bool:
-        """Whether a mapped pod gets its patch within the API server's two seconds."""
-        timeout = aiohttp.ClientTimeout(total=2)
+        """Whether a mapped pod gets its patch within the API server's two seconds.
+
+        A slow machine has longer, but less than the limits after which silent clients are dropped.
+        """
+        timeout = aiohttp.ClientTimeout(total=2 * SLOW_MACHINE)
         connector = aiohttp.TCPConnector(ssl=anything(), force_close=True)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             url = f"https://127.0.0.1:{self.port}/mutate"
@@ -129,7 +133,11 @@ async def test_half_bodies_use_bounded_memory(victim: Victim) -> None:
 
 
 async def test_probes_answer_beside_silent_clients(tmp_path: Path) -> None:
-    """1,100 with one byte each, and a process that may open 256 files; no line in its log."""
+    """1,100 with one byte each, and a process that may open 256 files; no line in its log.
+
+    The kubelet's probe waits for one second, and three in a row must fail: of five, the third
+    quickest one is in time.
+    """
     (port,) = free_ports(1)
     async with (
         program("tests.http.httpserver.healthprocess", str(port), log=tmp_path / "log"),
@@ -143,13 +151,13 @@ async def test_probes_answer_beside_silent_clients(tmp_path: Path) -> None:
             assert b"healthy" in await asyncio.to_thread(page, port)
             seconds.append(time.monotonic() - started)
 
-    assert max(seconds) < 1
+    assert sorted(seconds)[2] < 1
     assert (tmp_path / "log").stat().st_size < 1000
 
 
 def page(port: int) -> bytes:
     """``/health``, as the kubelet asks."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=3) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=PATIENCE_S) as answer:
         content: bytes = answer.read()
         return content
 

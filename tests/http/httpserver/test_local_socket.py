@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from scheduler.admission.local_socket import serve
 from scheduler.httpserver.connection_metrics import uncounted
 from scheduler.httpserver.messages import Reply, Request
+from tests.patience import PATIENCE_S
 
 
 async def repeat(request: Request) -> Reply:
@@ -22,7 +23,7 @@ async def test_socket_file_is_group_accessible_and_removed_at_exit() -> None:
         path = Path(folder) / "s"
         path.write_text("left behind")
         task = asyncio.create_task(serve(repeat, path, uncounted("socket")))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not path.is_socket():  # noqa: ASYNC110 - no notification for a new file
                 await asyncio.sleep(0.001)
             reader, writer = await asyncio.open_unix_connection(str(path))

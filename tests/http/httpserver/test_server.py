@@ -21,6 +21,7 @@ from tests.http.httpserver.echo_server import (
     exchange,
     serving,
 )
+from tests.patience import PATIENCE_S
 
 GOT = b"HTTP/1.1 200 OK | got hello"
 
@@ -260,10 +261,11 @@ async def test_client_not_continuing_times_out(
     limits: dict[str, Any], sent: bytes, answer: bytes, reason: str
 ) -> None:
     """After a word to a client that had begun a request, and counted by reason."""
-    async with serving(msgspec.structs.replace(LIMITS, **limits)) as server:
+    hour = dict.fromkeys(("handshake_s", "head_s", "body_s", "idle_s"), 3600.0)
+    async with serving(msgspec.structs.replace(LIMITS, **{**hour, **limits})) as server:
         reader, writer = await server.connect()
         writer.write(sent)
-        async with asyncio.timeout(10):  # far below the server's default limits
+        async with asyncio.timeout(PATIENCE_S):
             content = await reader.read()
         dropped = server.counted("_dropped_total", reason=reason)
 

@@ -14,13 +14,13 @@ from aiohttp import web
 from scheduler.controllers.leadership.elector import FIRST_TERM, LeaderElector, Timings
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, status_body
+from tests.patience import PATIENCE_S
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/system/leases"
 LEASE = f"{LEASES}/gpu-scheduler"
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
-QUICK = Timings(lease_duration_s=1.0, renew_deadline_s=0.8, retry_period_s=0.02)
-#: Nothing runs out, however slow the machine is.
-PATIENT = Timings(lease_duration_s=60.0, renew_deadline_s=40.0, retry_period_s=0.02)
+#: Nothing runs out, however slow the machine is; a test moves a candidate's clock instead.
+TIMINGS = Timings(lease_duration_s=60.0, renew_deadline_s=40.0, retry_period_s=0.02)
 #: What a candidate whose name has three letters calls the first term of a new lease.
 FIRST = int((NOW + timedelta(seconds=3) - FIRST_TERM).total_seconds())
 
@@ -57,7 +57,7 @@ class Leases:
     async def written(self) -> None:
         """Wait for the next write."""
         self._written.clear()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await self._written.wait()
 
     def _store(self, lease: dict[str, Any]) -> web.Response:
@@ -92,7 +92,6 @@ class Candidate:
         self.announced: list[bool] = []
         self.changed = asyncio.Event()
         self.shift_s = 0.0
-        options = {"timings": QUICK, **more}
         self.elector = LeaderElector(
             client,
             name="gpu-scheduler",
@@ -102,7 +101,8 @@ class Candidate:
             wall=lambda: NOW + timedelta(seconds=len(name) + later_s),
             rng=random.Random(1),
             on_change=self._announce,
-            **options,
+            timings=TIMINGS,
+            **more,
         )
 
     def _announce(self, leads: bool) -> None:
@@ -112,10 +112,15 @@ class Candidate:
 
     async def says(self, leads: bool) -> None:
         """Wait until it announces this."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not self.announced or self.announced[-1] is not leads:
                 self.changed.clear()
                 await self.changed.wait()
+
+    async def outlasts(self) -> None:
+        """Let the lease that it sees run out, by its own clock."""
+        await self.elector.round_ended()
+        self.shift_s += TIMINGS.lease_duration_s
 
 
 @asynccontextmanager

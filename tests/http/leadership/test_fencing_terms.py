@@ -31,9 +31,11 @@ async def test_reinstalled_release_continues_above_the_former_terms(
     leases: Leases, client: Client, is_rendered: bool
 ) -> None:
     """The new replica never saw the former lease; the API server may still have its term."""
-    for name in ("one", "two"):
-        async with running(former := Candidate(client, name)):
-            await former.says(True)
+    async with running(first := Candidate(client, "one")):
+        await first.says(True)
+    async with running(former := Candidate(client, "two")):
+        await former.outlasts()
+        await former.says(True)
     leases.lease = None
     if is_rendered:
         leases.recreate()

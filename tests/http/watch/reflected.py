@@ -13,6 +13,7 @@ from scheduler.watch.client import Client
 from scheduler.watch.informers import PODS
 from scheduler.watch.reflector import Limits, Reflector
 from tests.http.fakeapi import Stream
+from tests.patience import PATIENCE_S
 
 LIST: Final = "GET /api/v1/pods"
 WATCH: Final = "WATCH /api/v1/pods"
@@ -43,7 +44,7 @@ class Mirror:
         self.warned.set()
 
     async def next(self) -> ev.Event:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             return await self.events.get()
 
 

@@ -16,6 +16,7 @@ from scheduler.watch.informers import DRA, NODES, STORAGE, migration_objects
 from scheduler.watch.reflector import Limits, Reflector, WatchSource
 from tests.dra import rule_json, taint_rule
 from tests.http.fakeapi import FakeApi, Stream, failure, listed, reply
+from tests.patience import PATIENCE_S
 from tests.storage import claim, claim_json
 
 LIST, WATCH = (f"{verb} {migration_codec.path('own')}" for verb in ("GET", "WATCH"))
@@ -40,7 +41,7 @@ async def test_cluster_without_the_crd_has_no_tickets_until_it_is_installed(
     )
     task = asyncio.create_task(watching.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             assert await events.get() == ev.MigrationsReplaced(())
             assert watching.is_synced.is_set()
             watch = await api.next(WATCH)
@@ -74,7 +75,7 @@ async def test_role_without_volumes_leaves_the_scheduler_running(
     )
     task = asyncio.create_task(watching.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             assert await events.get() == ev.StorageReplaced(Claim, ())
             assert watching.is_synced.is_set()
             await api.next(f"WATCH {path}")
@@ -100,7 +101,7 @@ async def test_a_right_that_is_lost_takes_no_object_away(api: FakeApi, client: C
         client, source, events.put_nowait, lambda *_: warned.set(), random.Random(1), QUICK
     )
     task = asyncio.create_task(watching.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await warned.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -117,7 +118,7 @@ async def test_other_api_kinds_are_required(api: FakeApi, client: Client) -> Non
         client, NODES, lambda _: None, lambda *_: warned.set(), random.Random(1), QUICK
     )
     task = asyncio.create_task(watching.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await warned.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -137,7 +138,7 @@ async def test_cluster_without_dra_has_no_objects_of_it(
         client, source, events.put_nowait, lambda *_: None, random.Random(1), QUICK
     )
     task = asyncio.create_task(watching.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         first = await events.get()
         await events.get()  # it is asked for again
     task.cancel()
@@ -182,7 +183,7 @@ async def test_taint_rules_are_found_in_the_version_after_an_upgrade(
     watching = Reflector(client, RULES, events.put_nowait, lambda *_: None, random.Random(1), QUICK)
     task = asyncio.create_task(watching.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             assert await events.get() == ev.DraReplaced(DeviceTaintRule, (taint_rule(device="a"),))
             assert await events.get() == ev.DraReplaced(DeviceTaintRule, (taint_rule(device="b"),))
             await api.next(f"WATCH {RULES.path}")
@@ -198,7 +199,7 @@ async def test_a_missing_right_on_taint_rules_is_asked_in_one_version(
     events: asyncio.Queue[ev.Event] = asyncio.Queue()
     watching = Reflector(client, RULES, events.put_nowait, lambda *_: None, random.Random(1), QUICK)
     task = asyncio.create_task(watching.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await events.get()
         await events.get()
     task.cancel()

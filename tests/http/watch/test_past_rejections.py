@@ -16,6 +16,7 @@ from scheduler.watch.inbox import Inbox
 from scheduler.watch.past_rejections import AGE_MAX_S, PAGES_MAX, PastRejections
 from tests.builders import GPU, Json, pod_json
 from tests.http.fakeapi import FakeApi, failure, name_of, reply
+from tests.patience import PATIENCE_S
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 PODS = "GET /api/v1/pods"
@@ -78,7 +79,7 @@ class Reading:
         return list(self.inbox.drain())
 
     async def to_the_end(self) -> PastRejectionsRead:
-        async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             group.create_task(self.past.read())
             group.create_task(self.past.publish(10))
         [told] = self.events()

@@ -26,6 +26,7 @@ from tests.http.fakeapi import (
 )
 from tests.http.watch.reflected import LIST, QUICK, QUIET, WATCH, running
 from tests.http.watch.test_reflector import A, B
+from tests.patience import PATIENCE_S
 
 NO_EVENTS = [
     pytest.param(b"not json\n", id="no-json"),
@@ -141,7 +142,7 @@ async def test_undecodable_object_is_skipped_and_logged(api: FakeApi, client: Cl
     )
     task = asyncio.create_task(reflector.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             assert [await told.get(), await told.get()] == ["good", "good"]
     finally:
         task.cancel()
@@ -157,7 +158,7 @@ async def test_endless_line_is_aborted(
     api.script(WATCH, Stream(b"x" * 20_000, end="hang"), QUIET)
     async with running(client) as mirror:
         await mirror.next()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await mirror.warned.wait()
         assert "more than 10000 bytes" in mirror.warnings[0][1]
 

@@ -22,6 +22,7 @@ from scheduler.state import event as ev
 from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.invariant import InvariantViolation
 from tests.builders import node, pod, restoring
+from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage, playing
 
 A = pod("a", gpus=1)
@@ -248,7 +249,7 @@ async def test_a_broken_state_passes_every_containment() -> None:
     stage.see(EVENT)
 
     with pytest.raises(InvariantViolation, match="the state is wrong"):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await stage.loop.run()
 
 
@@ -265,7 +266,7 @@ async def test_a_list_that_cannot_be_folded_at_all_ends_the_process(
     stage.see(ev.NodesReplaced((node("n1"),)))
 
     with pytest.raises(InvariantViolation, match="NodesReplaced"):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await stage.loop.run()
 
 

@@ -34,6 +34,7 @@ from scheduler.state.scheduler_state import empty_state
 from scheduler.watch.client import Client
 from scheduler.watch.inbox import Inbox
 from tests.builders import ALLOW_ALL_MAPS, as_bound
+from tests.patience import PATIENCE_S
 
 NO_CLIENT = cast(Client, None)
 #: The wall clock of these tests.
@@ -84,7 +85,7 @@ class FakeBinder(Binder):
 
     async def next(self) -> Placement:
         """The next Binding that the loop starts."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             return await self._started.get()
 
     def end(
@@ -157,7 +158,7 @@ class Listener(Recorder):
 
     async def next(self) -> tuple[str, str, str]:
         """The next thing that is recorded: pod, reason, text."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             return await self._heard.get()
 
 

@@ -26,6 +26,7 @@ from scheduler.state.invariant import InvariantViolation
 from scheduler.watch.decode import objects
 from tests.builders import GPU, dynamic, node, pod, pod_json
 from tests.dra import device_class, resource_claim, resource_slice
+from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage, playing
 
 TWO_GPUS = ev.NodeUpdated(node(gpus=2, with_gpu_indexes=True))
@@ -155,7 +156,7 @@ async def test_broken_accounting_ends_the_process() -> None:
     stage.see(TWO_GPUS, ev.PodUpdated(pod("bad", gpus=1)))
 
     with pytest.raises(InvariantViolation, match="gone mad"):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await stage.loop.run()
 
 
@@ -230,7 +231,7 @@ async def test_accounting_failure_at_an_unowned_pod_says_what_to_delete(
     stage.see(ev.PodUpdated(pod("bad", uid="u1")))
 
     with pytest.raises(InvariantViolation, match=r"delete pod team/bad \(uid u1\)"):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await stage.loop.run()
 
 

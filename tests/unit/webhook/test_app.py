@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 
 from scheduler.httpserver.limits import REVIEWS
 from scheduler.model.admission import AdmissionDecision
+from tests.patience import PATIENCE_S
 from tests.unit.webhook.pods import MIG_1G, MIG_2G, container, pod, rewrite
 from tests.unit.webhook.reviews import body
 from tests.unit.webhook.scheduler import SchedulerEnd, says
@@ -79,7 +80,7 @@ async def test_silent_clients_block_no_other_client(folder: Path) -> None:
         half[1].write(b"\x16\x03\x01\x02\x00\x01")
         slow = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusted)
         slow[1].write(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n{")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             response = await post(session, body(object=MAPPED))
         for _, writer in [*idle, half, slow]:
             writer.transport.abort()

@@ -14,6 +14,7 @@ import pytest
 
 from scheduler.controllers.certificates.issuer import CertificateBundle, make_certificates
 from scheduler.model.admission import AdmissionDecision
+from tests.patience import PATIENCE_S
 from tests.unit.webhook.pods import rewrite
 from tests.unit.webhook.reviews import body
 from tests.unit.webhook.scheduler import SchedulerEnd, says
@@ -55,7 +56,7 @@ async def test_a_renewed_certificate_is_served_on_the_open_port(folder: Path) ->
     async with serving(folder) as (server, session):
         await post(session, body(object=MAPPED))
         write(folder, renewed)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await until(lambda: answers(server, renewed))
         old = await answers(server, BUNDLE)
 

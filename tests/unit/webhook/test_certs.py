@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from structlog.testing import capture_logs
 
 from scheduler.controllers.certificates.issuer import CertificateBundle, make_certificates
+from tests.patience import PATIENCE_S
 from webhook.certs import CertificateError, LiveCertificate
 
 NOW = datetime.datetime.now(datetime.UTC)
@@ -132,7 +133,7 @@ async def test_the_files_are_followed_in_the_background(tmp_path: Path) -> None:
     before = live.expires
     write(tmp_path, make(days=5))
     follow = asyncio.create_task(live.follow(poll_s=0.01))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             if live.expires != before:
                 break

@@ -19,6 +19,7 @@ import aiohttp
 import pytest
 
 from scheduler.controllers.certificates.issuer import make_certificates
+from tests.patience import PATIENCE_S
 from webhook.__main__ import parse
 
 ROOT = Path(__file__).parents[3]
@@ -91,7 +92,7 @@ def test_the_process_serves_and_ends_on_a_signal(number: signal.Signals, tmp_pat
         lines = [json.loads(process.stdout.readline())["event"] for _ in range(2)]
         status = asyncio.run(health(int(lines[0].removeprefix(START_LINE)), authority))
         process.send_signal(number)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=PATIENCE_S)
 
     assert lines[0].startswith(START_LINE)
     assert lines[1] == "Webhook server ready"
@@ -113,7 +114,7 @@ def test_the_console_format_shows_the_line_as_it_is(tmp_path: Path) -> None:
 def test_a_start_without_a_certificate_says_so_in_one_line(tmp_path: Path) -> None:
     """Exit code 1, and no stack trace."""
     with started(tmp_path) as process:
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 1
     assert errors.startswith(f"webhook: {tmp_path}: tls.crt and tls.key cannot be read: ")
@@ -126,7 +127,7 @@ def test_a_port_that_is_taken_is_named_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with started(tmp_path, "--port", str(port)) as process:
-            _, errors = process.communicate(timeout=10)
+            _, errors = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 1
     assert errors.startswith(f"webhook: cannot listen on 127.0.0.1:{port}: ")

@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.watch.inbox import Inbox
+from tests.patience import PATIENCE_S
 
 
 class FakeTerm:
@@ -76,7 +77,7 @@ async def test_without_leader_election_decisions_start_at_once() -> None:
 
 async def test_a_new_term_waits_for_every_cache_to_be_listed_after_it_began() -> None:
     world = World()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         running = group.create_task(world.gate.run())
         world.term.take(7)
         world.caches[0].listed.set()
@@ -102,7 +103,7 @@ async def test_caches_are_listed_after_former_objects_were_copied() -> None:
     gate = LeaderGate(world.term, world.caches, world.inbox, settle_s=0.0, adopt=adopt)
     for cache in world.caches:
         cache.listed.set()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         running = group.create_task(gate.run())
         world.term.take(7)
         await world.inbox.wakes.get()
@@ -114,7 +115,7 @@ async def test_caches_are_listed_after_former_objects_were_copied() -> None:
 async def test_term_is_announced_after_caches_synced() -> None:
     world = World()
     with capture_logs() as lines:
-        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             running = group.create_task(world.gate.run())
             world.term.take(7)
             await world.caches[0].was_asked.wait()
@@ -131,7 +132,7 @@ async def test_term_that_was_lost_and_won_again_waits_for_caches_again() -> None
     world = World()
     for cache in world.caches:
         cache.listed.set()
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         running = group.create_task(world.gate.run())
         world.term.take(7)
         await world.inbox.wakes.get()

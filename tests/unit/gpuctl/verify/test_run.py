@@ -15,6 +15,7 @@ from gpuctl.verify.hosts import Raw
 from gpuctl.verify.run import Options, verify
 from gpuctl.verify.trial import LOWEST
 from scheduler.watch.client import ApiError
+from tests.patience import PATIENCE_S
 
 GPU = "nvidia.com/gpu"
 NAMESPACE = "gpu-verify-1"
@@ -114,7 +115,7 @@ def placed(pod: Raw) -> Raw:
     return {**pod, "status": {"conditions": [condition]}}
 
 
-def options(timeout_s: float = 1.0, total_s: float = 60.0) -> Options:
+def options(timeout_s: float = PATIENCE_S, total_s: float = 60.0) -> Options:
     return Options(
         access=Access(),
         scheduler="gpu-scheduler",
@@ -186,7 +187,7 @@ async def test_refused_pods_are_findings() -> None:
 async def test_tainted_node_that_takes_every_pod_fails() -> None:
     node = gpu_node()
     node["spec"]["taints"] = [{"key": "dedicated", "effect": "NoSchedule"}]
-    found = await run(Api(placed, node), options(timeout_s=0.3))
+    found = await run(Api(placed, node), options(timeout_s=1.0))
 
     assert found["taints"].level is Level.FAIL
     assert found["toleration"].level is Level.OK
