@@ -16,7 +16,7 @@ from hypothesis import settings
 from tools.controlplane.programs.versions import CONTROL_PLANE_KUBERNETES
 
 CONTROLPLANE = Path(__file__).parent / "controlplane"
-CONTROLPLANE_S = 300
+CONTROLPLANE_S = 600
 
 # No deadline: on a shared machine a slow example is the neighbour's fault. A failure prints the
 # line that repeats it. The quick run says the same of the same commit; the search for new examples

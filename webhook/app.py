@@ -26,7 +26,7 @@ from webhook.certs import CERTIFICATE, KEY, LiveCertificate
 from webhook.handler import PATHS, ReviewHandler
 from webhook.metrics import Metrics
 from webhook.mutate.pod_mutation import Config
-from webhook.scheduler_client import SchedulerClient
+from webhook.scheduler_client import BUDGET_S, SchedulerClient
 
 _SHUTDOWN_S: Final = 10.0
 _LOOK_S: Final = 0.2
@@ -48,6 +48,8 @@ class Settings(NamedTuple):
     drain_s: float = 0.0
     #: Seconds to wait for the certificate that the scheduler issues.
     wait_s: float = 0.0
+    #: Seconds to wait for the scheduler's answer to a query.
+    answer_s: float = BUDGET_S
 
 
 _NOT_ALLOWED: Final = Reply(405, b"not with this method\n", TEXT)
@@ -61,7 +63,7 @@ class Server:
         self._settings = settings
         self._certificate = LiveCertificate(settings.cert_dir, client_ca=settings.client_ca)
         self._metrics = Metrics(lambda: self._certificate.expires.timestamp())
-        self._link = SchedulerClient(settings.socket)
+        self._link = SchedulerClient(settings.socket, budget_s=settings.answer_s)
         self._stopping = asyncio.Event()
         self._pages: dict[str, Callable[[], Reply]] = {
             "/healthz": lambda: Reply(200, b"ok\n", TEXT),

@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 
 from scheduler.controllers.certificates.issuer import CertificateBundle, make_certificates
+from tests.patience import PATIENCE_S
 from tests.unit.webhook.pods import MIG_2G, container, pod
 from webhook.app import Server, Settings
 
@@ -36,6 +37,7 @@ def write(folder: Path, bundle: CertificateBundle) -> None:
 @asynccontextmanager
 async def serving(folder: Path, **settings: Any) -> AsyncIterator[tuple[Server, Session]]:
     """A running server and a client that trusts it."""
+    settings = {"answer_s": PATIENCE_S, **settings}
     server = Server(
         Settings(folder / "s", folder, port=0, host="127.0.0.1", **settings),
     )
@@ -63,7 +65,7 @@ def session_for(
     return aiohttp.ClientSession(
         f"https://127.0.0.1:{server.port}",
         connector=aiohttp.TCPConnector(ssl=context),
-        timeout=aiohttp.ClientTimeout(total=10),
+        timeout=aiohttp.ClientTimeout(total=PATIENCE_S),
     )
 
 

@@ -21,6 +21,7 @@ from scheduler.model.admission import (
     NodeAssignment,
     ResourceRewrite,
 )
+from tests.patience import PATIENCE_S
 from tests.unit.webhook.scheduler import SchedulerEnd, says
 from webhook.scheduler_client import SchedulerClient
 
@@ -60,7 +61,7 @@ async def test_query_and_decision_have_the_agreed_json(socket: Path) -> None:
             }
         )
 
-    link = SchedulerClient(socket)
+    link = SchedulerClient(socket, budget_s=PATIENCE_S)
     async with SchedulerEnd(socket, reply) as end:
         answer = await ask(link)
     await link.close()
@@ -126,7 +127,7 @@ async def endless(_question: Any) -> web.Response:
 )
 async def test_scheduler_error_is_no_answer(reply: Any, problem: str, socket: Path) -> None:
     """The pod is admitted without a fallback, and the log has the reason."""
-    link = SchedulerClient(socket, budget_s=0.05 if reply is impossible else 5.0)
+    link = SchedulerClient(socket, budget_s=0.05 if reply is impossible else PATIENCE_S)
     async with SchedulerEnd(socket, reply):
         with capture_logs() as lines:
             answer = await ask(link)
@@ -141,7 +142,7 @@ async def test_scheduler_error_is_no_answer(reply: Any, problem: str, socket: Pa
 async def test_an_answer_in_many_pieces_is_read_to_its_end(socket: Path) -> None:
     """A map of ten thousand lines has as many node kinds."""
     kinds = {f"node-{number}": NodeAssignment(f"worker-{number}") for number in range(10_000)}
-    link = SchedulerClient(socket)
+    link = SchedulerClient(socket, budget_s=PATIENCE_S)
     async with SchedulerEnd(socket, says(AdmissionDecision(node_kinds=kinds))):
         answer = await ask(link)
     await link.close()
@@ -157,7 +158,7 @@ async def test_liveness_is_reported_and_ignores_a_silent_scheduler(socket: Path)
         heard.append(request.path)
         return web.Response(status=204)
 
-    link = SchedulerClient(socket)
+    link = SchedulerClient(socket, budget_s=PATIENCE_S)
     await link.say_alive()
     app = web.Application()
     app.router.add_get(admission.ALIVE_PATH, hear)
@@ -174,7 +175,7 @@ async def test_liveness_is_reported_and_ignores_a_silent_scheduler(socket: Path)
 async def test_no_socket_at_all_is_no_answer_and_one_warning_a_minute(socket: Path) -> None:
     """While the scheduler is away every pod comes through here."""
     now = [100.0]
-    link = SchedulerClient(socket, now=lambda: now[0])
+    link = SchedulerClient(socket, budget_s=PATIENCE_S, now=lambda: now[0])
     counts = []
     for step_s in (0.0, 1.0, 58.0, 2.0, 30.0):
         now[0] += step_s
@@ -188,7 +189,7 @@ async def test_no_socket_at_all_is_no_answer_and_one_warning_a_minute(socket: Pa
 
 async def test_a_restarted_scheduler_is_found_again(socket: Path) -> None:
     """No connection is kept that a restart would break."""
-    link = SchedulerClient(socket)
+    link = SchedulerClient(socket, budget_s=PATIENCE_S)
     answers = []
     for _ in range(2):
         async with SchedulerEnd(socket, says(AdmissionDecision(reservation="r"))):
@@ -236,7 +237,7 @@ async def test_one_connection_serves_many_questions(socket: Path) -> None:
             await read_question(reader)
             writer.write(YES)
 
-    link = SchedulerClient(socket)
+    link = SchedulerClient(socket, budget_s=PATIENCE_S)
     async with other_end(socket, always) as connections:
         answers = [await ask(link) for _ in range(5)]
         await link.close()
@@ -254,7 +255,7 @@ async def test_a_question_is_asked_again_where_a_kept_connection_ends(socket: Pa
         writer.write(YES)
         asked.append(await read_question(reader))  # and is gone
 
-    link = SchedulerClient(socket)
+    link = SchedulerClient(socket, budget_s=PATIENCE_S)
     async with other_end(socket, once) as connections:
         answers = [await ask(link) for _ in range(2)]
         await link.close()
@@ -273,7 +274,7 @@ async def test_invalid_http_response_is_no_answer(socket: Path, sent: bytes) -> 
         await read_question(reader)
         writer.write(sent)
 
-    link = SchedulerClient(socket)
+    link = SchedulerClient(socket, budget_s=PATIENCE_S)
     async with other_end(socket, confused):
         with capture_logs() as lines:
             assert await ask(link) is None
@@ -291,7 +292,7 @@ async def test_an_answer_after_the_deadline_is_not_taken_for_the_next_one(socket
         await late.wait()
         writer.write(YES.replace(b'"r"', b'"o"') if is_first else YES)
 
-    link = SchedulerClient(socket, budget_s=0.2)
+    link = SchedulerClient(socket, budget_s=1.0)
     async with other_end(socket, talk):
         assert await ask(link) is None
         late.set()

@@ -24,6 +24,7 @@ from scheduler.model.admission import (
     ResourceRewrite,
 )
 from scheduler.model.mig.tier_nodes import TierNodes
+from tests.patience import PATIENCE_S
 from tests.unit.webhook.scheduler import SchedulerEnd
 from webhook.scheduler_client import SchedulerClient
 
@@ -60,7 +61,7 @@ async def asked(socket: Path, answer: bytes, times: int = 1) -> tuple[Any, list[
     async def reply(_question: Any) -> web.Response:
         return web.Response(body=answer, content_type="application/json")
 
-    link = SchedulerClient(socket)
+    link = SchedulerClient(socket, budget_s=PATIENCE_S)
     async with SchedulerEnd(socket, reply) as end:
         with capture_logs() as lines:
             for _ in range(times):
