@@ -45,7 +45,6 @@ class DeviceUsage(msgspec.Struct, frozen=True):
     holders: dict[int, list[PodAllocation]]
     unknown: int
     past_plugin: int
-    is_mapped_past_plugin: bool
     holds_plugin_devices: bool
     holds_slices: bool
 
@@ -64,6 +63,7 @@ class NodeInfo:
             "pods",
             "ports",
             "gpus_in_backoff",
+            "mapped_past_plugin",
             "unread",
             "score_extra",
             "used",
@@ -91,6 +91,8 @@ class NodeInfo:
         self.unread = 0
         #: Number of pods with devices from resource claims: these devices are unknown.
         self.claims = 0
+        #: Number of pods with GPUs that no device plugin counts: a map named them without a request.
+        self.mapped_past_plugin = 0
         #: Devices that DRA drivers publish here, by extended resource; None if there is no pool.
         self.dra: DeviceCounts | None = None
         #: Of a copy: what its pods requested when it was made. The claims of these pods count.
@@ -207,7 +209,7 @@ class NodeInfo:
         twin.ports = dict(self.ports)
         twin.with_volumes = dict(self.with_volumes)
         twin.avoided, twin.unread, twin.claims = self.avoided, self.unread, self.claims
-        twin.is_settled = self.is_settled
+        twin.is_settled, twin.mapped_past_plugin = self.is_settled, self.mapped_past_plugin
         twin.dra = self.dra
         if self.dra is not None:
             twin._placed = dict(self.used if self._placed is None else self._placed)
@@ -221,6 +223,7 @@ class NodeInfo:
         self.pods[pod.uid] = (pod, allocation)
         self.unread += bool(pod.unread.requests)
         self.claims += bool(pod.resource_claims)
+        self.mapped_past_plugin += _is_past_plugin(pod, allocation)
         if pod.volumes:
             self.with_volumes[pod.uid] = pod
         for resource, value in pod.requests.items():
@@ -244,9 +247,10 @@ class NodeInfo:
         if entry is None:
             return None
         self._invalidate()
-        pod = entry[0]
+        pod, allocation = entry
         self.unread -= bool(pod.unread.requests)
         self.claims -= bool(pod.resource_claims)
+        self.mapped_past_plugin -= _is_past_plugin(pod, allocation)
         self.with_volumes.pop(uid, None)
         for resource, value in pod.requests.items():
             self.used[resource] -= value
@@ -333,10 +337,18 @@ class NodeInfo:
         return tuple(number for number in there if number not in self.usage.holders)
 
 
+def _is_past_plugin(pod: Pod, allocation: PodAllocation) -> bool:
+    """Whether a pod has GPUs that no device plugin counts.
+
+    Not by the map alone: its author may remove it from a running pod.
+    """
+    return not pod.gpu_requests and not pod.resource_claims and allocation.has_gpus
+
+
 def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
     holders: dict[int, list[PodAllocation]] = {}
     unknown = past_unknown = 0
-    past_request = mapped_past = plugin = slices = False
+    past_request = plugin = slices = False
     for pod, allocation in entries:
         if allocation.numbers:
             for number in allocation.numbers:
@@ -348,13 +360,10 @@ def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
         if pod.gpu_requests:
             plugin = True
             slices = slices or any(map(well_known.is_mig, pod.gpu_requests))
-        # Not by the map alone: its author may remove it from a running pod.
-        elif allocation.is_mapped or allocation.numbers or allocation.unknown:
-            mapped_past = mapped_past or not pod.resource_claims
     past_plugin = past_unknown
     if past_request:  # most nodes have no such pod
         past_plugin += sum(not any(one.has_request for one in held) for held in holders.values())
-    return DeviceUsage(holders, unknown, past_plugin, mapped_past, plugin, slices)
+    return DeviceUsage(holders, unknown, past_plugin, plugin, slices)
 
 
 def over_committed(node_info: NodeInfo) -> dict[str, int]:
