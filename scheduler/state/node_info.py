@@ -91,7 +91,7 @@ class NodeInfo:
         self.unread = 0
         #: Number of pods with devices from resource claims: these devices are unknown.
         self.claims = 0
-        #: Number of pods with GPUs that no device plugin counts: a map named them without a request.
+        #: Number of pods with GPUs that no plugin counts: a map named them without a request.
         self.mapped_past_plugin = 0
         #: Devices that DRA drivers publish here, by extended resource; None if there is no pool.
         self.dra: DeviceCounts | None = None
