@@ -24,4 +24,4 @@ def reserve(context: ReserveContext, placement: Placement) -> Placement:
     return msgspec.structs.replace(placement, notes=placement.notes + notes)
 
 
-PLUGIN: Final = Plugin(name="GrantedTier", reserve=reserve)
+PLUGIN: Final = Plugin(name="GrantedTier", skips_plain=True, reserve=reserve)

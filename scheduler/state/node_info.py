@@ -15,7 +15,7 @@ Unknown data never makes a device free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -25,6 +25,8 @@ from scheduler.model.crd.mig_partition import MigInstance
 from scheduler.model.dra.gpu_indexes import GpuIndexes
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import HostPort, Pod
+from scheduler.model.volumes.pod_volumes import NO_VOLUMES
+from scheduler.state.counts import add
 from scheduler.state.dra.device_counts import DeviceCounts
 from scheduler.state.mig import dynamic_gpus
 from scheduler.state.pod_allocation import PodAllocation
@@ -45,7 +47,6 @@ class DeviceUsage(msgspec.Struct, frozen=True):
     holders: dict[int, list[PodAllocation]]
     unknown: int
     past_plugin: int
-    is_mapped_past_plugin: bool
     holds_plugin_devices: bool
     holds_slices: bool
 
@@ -64,6 +65,7 @@ class NodeInfo:
             "pods",
             "ports",
             "gpus_in_backoff",
+            "mapped_past_plugin",
             "unread",
             "score_extra",
             "used",
@@ -91,6 +93,8 @@ class NodeInfo:
         self.unread = 0
         #: Number of pods with devices from resource claims: these devices are unknown.
         self.claims = 0
+        #: Number of pods with GPUs that no plugin counts: a map named them without a request.
+        self.mapped_past_plugin = 0
         #: Devices that DRA drivers publish here, by extended resource; None if there is no pool.
         self.dra: DeviceCounts | None = None
         #: Of a copy: what its pods requested when it was made. The claims of these pods count.
@@ -207,7 +211,7 @@ class NodeInfo:
         twin.ports = dict(self.ports)
         twin.with_volumes = dict(self.with_volumes)
         twin.avoided, twin.unread, twin.claims = self.avoided, self.unread, self.claims
-        twin.is_settled = self.is_settled
+        twin.is_settled, twin.mapped_past_plugin = self.is_settled, self.mapped_past_plugin
         twin.dra = self.dra
         if self.dra is not None:
             twin._placed = dict(self.used if self._placed is None else self._placed)
@@ -219,15 +223,11 @@ class NodeInfo:
             self.remove(pod.uid)
         self._invalidate()
         self.pods[pod.uid] = (pod, allocation)
-        self.unread += bool(pod.unread.requests)
-        self.claims += bool(pod.resource_claims)
-        if pod.volumes:
-            self.with_volumes[pod.uid] = pod
         for resource, value in pod.requests.items():
             self.used[resource] = self.used.get(resource, 0) + value
-        self._add_score_extra(pod, 1)
-        for port in pod.host_ports:
-            self.ports[port] = self.ports.get(port, 0) + 1
+        self._count_others(pod, allocation, 1)
+        if pod.volumes is not NO_VOLUMES:
+            self.with_volumes[pod.uid] = pod
 
     def pod(self, uid: str) -> Pod | None:
         """A pod as it was entered, or None when it is not here."""
@@ -244,23 +244,27 @@ class NodeInfo:
         if entry is None:
             return None
         self._invalidate()
-        pod = entry[0]
-        self.unread -= bool(pod.unread.requests)
-        self.claims -= bool(pod.resource_claims)
-        self.with_volumes.pop(uid, None)
+        pod, allocation = entry
         for resource, value in pod.requests.items():
             self.used[resource] -= value
-        self._add_score_extra(pod, -1)
-        for port in pod.host_ports:
-            self.ports[port] -= 1
-            if self.ports[port] == 0:
-                del self.ports[port]
+        self._count_others(pod, allocation, -1)
+        self.with_volumes.pop(uid, None)
         return pod
 
-    def _add_score_extra(self, pod: Pod, sign: int) -> None:
+    def _count_others(self, pod: Pod, allocation: PodAllocation, sign: int) -> None:
+        """Count what a pod has beside its requests; most pods have nothing else."""
         if pod.score_extra != resources.NO_SCORE_EXTRA:
             (cpu, memory), (more_cpu, more_memory) = self.score_extra, pod.score_extra
             self.score_extra = cpu + sign * more_cpu, memory + sign * more_memory
+        if pod.unread.requests:
+            self.unread += sign
+        if pod.resource_claims:
+            self.claims += sign
+        elif not pod.gpu_requests and allocation.has_gpus:
+            # Not by the map alone: its author may remove it from a running pod.
+            self.mapped_past_plugin += sign
+        for port in pod.host_ports:
+            add(self.ports, port, sign)
 
     @property
     def usage(self) -> DeviceUsage:
@@ -309,23 +313,17 @@ class NodeInfo:
         return self.left.get(resource, 0)
 
     @property
-    def free_devices(self) -> int:
-        """How many GPUs and MIG instances of any kind are left."""
+    def free_devices(self) -> dict[str, int]:
+        """How many are left of each kind of GPUs and MIG instances that the node offers."""
         if self.node is None:
-            return 0
+            return {}
         left = self.left
-        return sum([left.get(resource, 0) for resource in self.devices])
+        return {resource: left.get(resource, 0) for resource in self.devices}
 
     @property
     def device_rank(self) -> int:
         """The place of the node in the order for pods without GPUs."""
-        return self.device_rank_with(self.free_devices)
-
-    def device_rank_with(self, free_devices: int) -> int:
-        """0 without GPUs, else one more than the free devices: a node whose GPUs are all in use
-        comes after a node without GPUs.
-        """
-        return 1 + max(0, free_devices) if self.node and self.devices else 0
+        return device_rank(self.free_devices)
 
     def free_indexes(self) -> tuple[int, ...]:
         """Free indexes, ascending; empty if the node has no known GPU count."""
@@ -333,10 +331,17 @@ class NodeInfo:
         return tuple(number for number in there if number not in self.usage.holders)
 
 
+def device_rank(free_devices: Mapping[str, int]) -> int:
+    """The place of a node in the order for pods without GPUs: 0 without GPUs, else one more than
+    the free devices. So a node whose GPUs are all in use comes after a node without GPUs.
+    """
+    return 1 + max(0, sum(free_devices.values())) if free_devices else 0
+
+
 def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
     holders: dict[int, list[PodAllocation]] = {}
     unknown = past_unknown = 0
-    past_request = mapped_past = plugin = slices = False
+    past_request = plugin = slices = False
     for pod, allocation in entries:
         if allocation.numbers:
             for number in allocation.numbers:
@@ -348,13 +353,10 @@ def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
         if pod.gpu_requests:
             plugin = True
             slices = slices or any(map(well_known.is_mig, pod.gpu_requests))
-        # Not by the map alone: its author may remove it from a running pod.
-        elif allocation.is_mapped or allocation.numbers or allocation.unknown:
-            mapped_past = mapped_past or not pod.resource_claims
     past_plugin = past_unknown
     if past_request:  # most nodes have no such pod
         past_plugin += sum(not any(one.has_request for one in held) for held in holders.values())
-    return DeviceUsage(holders, unknown, past_plugin, mapped_past, plugin, slices)
+    return DeviceUsage(holders, unknown, past_plugin, plugin, slices)
 
 
 def over_committed(node_info: NodeInfo) -> dict[str, int]:

@@ -32,6 +32,11 @@ class PodAllocation(msgspec.Struct, frozen=True, gc=False):
     sharing: str = ""
     mig_placements: tuple[MigPlacement, ...] = ()
 
+    @property
+    def has_gpus(self) -> bool:
+        """Whether it has GPUs, or may have some."""
+        return bool(self.is_mapped or self.numbers or self.unknown)
+
 
 def allocation_of(
     pod: Pod, devices: Devices | None, scheduler_name: str, *, may_map: bool

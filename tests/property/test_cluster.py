@@ -147,6 +147,7 @@ def picture(state: Cluster) -> dict[str, Any]:
                 {resource: used for resource, used in node_info.used.items() if used},
                 node_info.ports,
                 without_order(node_info.usage),
+                node_info.mapped_past_plugin,
             )
             for name, node_info in state.nodes.node_info.items()
         },

@@ -57,6 +57,7 @@ def test_sums_equal_those_of_the_present_pods(moves: list[Pod | str]) -> None:
         k: v for k, v in new_instances.used.items() if v
     }
     assert node_info.usage == new_instances.usage
+    assert node_info.mapped_past_plugin == new_instances.mapped_past_plugin
     assert node_info.free_indexes() == new_instances.free_indexes()
 
 
@@ -64,6 +65,7 @@ def test_sums_equal_those_of_the_present_pods(moves: list[Pod | str]) -> None:
 def test_a_copy_is_equal_and_independent(moves: list[Pod | str]) -> None:
     node_info = play(moves)
     twin = node_info.copy()
+    past_plugin = node_info.mapped_past_plugin
     tally, used = node_info.usage, dict(node_info.used)
     for uid in list(twin.pods):
         twin.remove(uid)
@@ -73,6 +75,7 @@ def test_a_copy_is_equal_and_independent(moves: list[Pod | str]) -> None:
     )
 
     assert (node_info.usage, node_info.used) == (tally, used)
+    assert node_info.mapped_past_plugin == past_plugin
 
 
 @given(steps)

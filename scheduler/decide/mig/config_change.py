@@ -73,7 +73,7 @@ def is_idle(node_info: NodeInfo) -> bool:
     """Whether no pod, of any scheduler, holds a GPU of the node or a part of one."""
     usage = node_info.usage
     holds = usage.holders or usage.unknown or usage.holds_plugin_devices
-    return not holds and not usage.is_mapped_past_plugin
+    return not holds and not node_info.mapped_past_plugin
 
 
 def _is_managed(node: Node) -> bool:

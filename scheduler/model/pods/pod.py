@@ -6,11 +6,13 @@ Its fields are those of ``pod_object.py``.
 from __future__ import annotations
 
 import hashlib
+from typing import Final
 
 import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.cached import cached
+from scheduler.model.dra.pod_claims import NO_CLAIMS
 from scheduler.model.pods.pod_affinity import NO_AFFINITY
 from scheduler.model.pods.pod_object import PodObject
 from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Role, Unread
@@ -31,6 +33,15 @@ __all__ = [
 
 #: Empty sets are not singletons, and there are many pods.
 _NONE: frozenset[str] = frozenset()
+#: Annotations that whole plugins are about.
+_NOT_PLAIN: Final = frozenset(
+    (
+        well_known.MAP,
+        well_known.WANTED_MEMORY,
+        well_known.MEMORY_GIVEN,
+        well_known.ORIGINAL,
+    )
+)
 
 
 class EquivalenceClass(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
@@ -47,12 +58,11 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
         """Whether it has none of the fields that whole plugins are about (Plugin.skips_plain)."""
         return (
             self.volumes is NO_VOLUMES
-            and not self.resource_claims
+            and self.resource_claims is NO_CLAIMS
             and not self.host_ports
             and not self.required_features
             and not self.reads_devices
-            and well_known.MAP not in self.annotations
-            and well_known.WANTED_MEMORY not in self.annotations
+            and _NOT_PLAIN.isdisjoint(self.annotations)
             and well_known.GPU_MEMORY not in self.label_keys
         )
 
@@ -184,9 +194,9 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
         """The steps of a comparison of the pod with the free resources and volumes of a node, and
         with the pods in its domains.
         """
-        steps = 1 + len(self.host_ports) + len(self.resource_claims)
-        if self.volumes is not NO_VOLUMES:
-            steps += len(self.volumes)
+        steps = 1
+        if not self.is_plain:
+            steps += len(self.host_ports) + len(self.resource_claims) + len(self.volumes)
         if self.spread or self.affinity is not NO_AFFINITY:
             steps += self.term_count
         return steps

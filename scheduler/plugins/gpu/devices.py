@@ -65,9 +65,9 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
     if not _assigns_indexes(node_info):
         if pod.reads_devices and pod.map_text is None:
             return (NOTHING_TO_READ,)
-        return (KUBELET_PICKS,) if node_info.usage.is_mapped_past_plugin else FITS
+        return (KUBELET_PICKS,) if node_info.mapped_past_plugin else FITS
     # The GPU of a future instance is unknown, and it may be the mapped one.
-    if node_info.usage.is_mapped_past_plugin and any(map(well_known.is_mig, pod.gpu_requests)):
+    if node_info.mapped_past_plugin and any(map(well_known.is_mig, pod.gpu_requests)):
         return (KUBELET_PICKS,)
     if pod.map_text is None and pod.requests.get(well_known.GPU, 0) > 0 and node_info.usage.unknown:
         return (NUMBERS_UNKNOWN,)

@@ -130,7 +130,8 @@ class Cluster:
         pod = self.pods[uid]
         self.nominations.take_back(uid)
         self.nominations.note(pod, is_assumed=False)
-        freed = self._remove_from_node(pod, assumption.node_name) + self._restore_claims(uid)
+        freed = self._remove_from_node(pod, assumption.node_name)
+        freed += [*self.volumes.restore(uid), *self.dra.restore(uid), *self.update_devices()]
         return [*freed, ClusterEvent(RequeueCause.OWNER, pod.workload)]
 
     def give_up(self, uid: str) -> list[Change]:
@@ -239,8 +240,9 @@ class Cluster:
         pod = self.pods.pop(uid, None)
         if pod is None:
             return left
-        self.groups.delete(pod)
-        if pod.scheduler_name == self.scheduler_name:
+        if pod.group:
+            self.groups.delete(pod)
+        if pod.label_keys and pod.scheduler_name == self.scheduler_name:
             self.index.labels.name(pod.label_keys, ())
         changes: list[Change] = [PodDone(uid), *left, *self.dra.leave(pod)]
         assumption = self.assumed.pop(uid, None)
@@ -248,13 +250,9 @@ class Cluster:
         if at:
             changes += self._remove_from_node(pod, at)
         if assumption is not None:
-            changes += self._restore_claims(uid)
+            changes += [*self.volumes.restore(uid), *self.dra.restore(uid)]
         changes += [*self.dra.end_pod(uid), *self.update_devices()]
         return changes + self._leave(pod)
-
-    def _restore_claims(self, uid: str) -> list[Change]:
-        """What a placement gave to claims, and did not write, is free again."""
-        return [*self.volumes.restore(uid), *self.dra.restore(uid), *self.update_devices()]
 
     def update_devices(self) -> list[Change]:
         """Count the devices of DRA drivers again where claims, slices or classes changed."""

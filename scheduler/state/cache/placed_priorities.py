@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from scheduler.model.pods.pod import Pod
+from scheduler.state.counts import add
 
 
 class PlacedPriorities:
@@ -13,8 +13,8 @@ class PlacedPriorities:
 
     def __init__(self, scheduler_name: str) -> None:
         self._scheduler_name = scheduler_name
-        self._ours: dict[int, Counter[str]] = {}
-        self._all: dict[int, Counter[str]] = {}
+        self._ours: dict[int, dict[str, int]] = {}
+        self._all: dict[int, dict[str, int]] = {}
 
     def change(self, before: Pod | None, after: Pod | None, node_name: str) -> None:
         """A pod came to a node, changed there, or went."""
@@ -41,10 +41,8 @@ def _is_alike(one: Pod, other: Pod) -> bool:
     return (one.priority, one.scheduler_name) == (other.priority, other.scheduler_name)
 
 
-def _add(counts: dict[int, Counter[str]], priority: int, node_name: str, delta: int) -> None:
-    nodes = counts.setdefault(priority, Counter())
-    nodes[node_name] += delta
-    if not nodes[node_name]:
-        del nodes[node_name]
-        if not nodes:
-            del counts[priority]
+def _add(counts: dict[int, dict[str, int]], priority: int, node_name: str, delta: int) -> None:
+    nodes = counts.setdefault(priority, {})
+    add(nodes, node_name, delta)
+    if not nodes:
+        del counts[priority]

@@ -65,4 +65,5 @@ class Releases:
         )
 
     def _all_requests(self, pod: Pod, node_name: str) -> list[Change]:
-        return self.of_resized(node_name, {**pod.requests, well_known.PODS: 1}, {})
+        what = [resource for resource, amount in pod.requests.items() if amount > 0]
+        return [self.of_resources(node_name, frozenset((*what, well_known.PODS)))]

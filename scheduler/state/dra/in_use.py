@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import Final
 
 from scheduler.model.dra.allocation import Allocation, DeviceResult
 from scheduler.model.dra.device import DeviceId
 from scheduler.model.dra.resource_slice import PoolId
+from scheduler.state.counts import add
 from scheduler.state.dra.pool import Counters, Pool
 
 _NONE: Final[Mapping[str, int]] = {}
-Key = TypeVar("Key")
 
 
 class DevicesInUse:
@@ -84,22 +84,16 @@ class DevicesInUse:
         self._changes += 1
         self._versions[pool_id] = self._changes
         by_pool = self._by_pool.setdefault(pool_id, {})
-        _add(by_pool, one.device, delta)
+        add(by_pool, one.device, delta)
         if not by_pool:  # again as before the first allocation
             del self._by_pool[pool_id], self._versions[pool_id]
             self._free_counters.pop(pool_id, None)
         if not one.is_shared:
-            _add(self.dedicated, device, delta)
+            add(self.dedicated, device, delta)
             return
-        _add(self.shared, device, delta)
+        add(self.shared, device, delta)
         consumed = self._consumed.setdefault(device, {})
         for name, amount in one.consumed.items():
             consumed[name] = consumed.get(name, 0) + delta * amount
         if not any(consumed.values()):
             del self._consumed[device]
-
-
-def _add(counts: dict[Key, int], key: Key, delta: int) -> None:
-    counts[key] = counts.get(key, 0) + delta
-    if counts[key] == 0:
-        del counts[key]

@@ -11,7 +11,7 @@ The index only finds candidates in order; the filters decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
@@ -23,7 +23,7 @@ from scheduler.state.index.capacity_bucket import CapacityBucket, Group, Slot
 from scheduler.state.index.high_cardinality_keys import HighCardinalityKeys
 from scheduler.state.index.label_keys import LabelKeys
 from scheduler.state.index.mig_layout_index import MigLayoutIndex
-from scheduler.state.node_info import NodeInfo
+from scheduler.state.node_info import NodeInfo, device_rank
 
 #: A key with more values than this has a high cardinality.
 VALUES_MAX = 64
@@ -33,6 +33,8 @@ REMEMBERED_MAX = 4096
 ANY = ""
 
 AllNodeInfos = Mapping[str, NodeInfo]
+#: A node in the bucket of a resource.
+Entry = tuple[str, Group, Slot]
 Trait = tuple[bool, tuple[Taint, ...], tuple[str | None, ...]]
 
 
@@ -62,7 +64,7 @@ class _Place(msgspec.Struct):
 
     node: Node
     node_class: NodeClass
-    entries: tuple[tuple[str, Group, Slot], ...] = ()
+    entries: tuple[Entry, ...] = ()
     mig_layouts: tuple[mig_layout_index.Entry, ...] = ()
 
 
@@ -220,7 +222,7 @@ class NodeIndex:
         return node_class
 
     def _insert(self, place: _Place, node_info: NodeInfo) -> None:
-        entries = tuple(_entries(place.node, node_info))
+        entries = _entries(place.node, node_info)
         mig_layouts = (
             tuple(_mig_layout_entries(place.node, node_info)) if node_info.is_dynamic else ()
         )
@@ -253,16 +255,14 @@ def _restricted(trait: Trait, places: Iterable[int]) -> Trait:
     return (trait[0], trait[1], tuple(trait[2][at] for at in places))
 
 
-def _entries(node: Node, node_info: NodeInfo) -> Iterator[tuple[str, Group, Slot]]:
-    every = node_info.left
-    free = {resource: every.get(resource, 0) for resource in node_info.devices}
-    total = sum(free.values())
-    slot = (every.get(well_known.CPU, 0), node.name)
-    yield ANY, (0, node_info.device_rank_with(total)), slot
+def _entries(node: Node, node_info: NodeInfo) -> tuple[Entry, ...]:
+    free = node_info.free_devices
+    slot = (node_info.free(well_known.CPU), node.name)
+    of_any: Entry = (ANY, (0, device_rank(free)), slot)
     if node_info.is_dynamic:
-        return  # the layout index finds these nodes
-    for resource, left in free.items():
-        yield resource, (left, total - left), slot
+        return (of_any,)  # the layout index finds these nodes
+    total = sum(free.values())
+    return (of_any, *[(resource, (left, total - left), slot) for resource, left in free.items()])
 
 
 def _mig_layout_entries(node: Node, node_info: NodeInfo) -> Iterable[mig_layout_index.Entry]:

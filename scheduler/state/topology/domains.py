@@ -16,6 +16,7 @@ import msgspec
 
 from scheduler.model.node import Node
 from scheduler.model.selector import Term, Toleration, matches_any, untolerated
+from scheduler.state.counts import add
 
 Nodes = Mapping[str, Node]
 
@@ -66,7 +67,7 @@ class Domains:
         """A node changed or is gone: its value before and now."""
         before = self.value_of.pop(name, None)
         if before is not None:
-            _add(self.sizes, before, -1)
+            add(self.sizes, before, -1)
         return before, self._enter(node) if node is not None else None
 
     def _enter(self, node: Node) -> str | None:
@@ -95,11 +96,11 @@ class DomainCounts:
         """So many pods more on nodes with this value."""
         before = self.by_value[value]
         after = before + delta
-        _add(self.by_value, value, delta)
+        add(self.by_value, value, delta)
         if before:
-            _add(self._frequency, before, -1)
+            add(self._frequency, before, -1)
         if after:
-            _add(self._frequency, after, 1)
+            add(self._frequency, after, 1)
 
     def least(self, min_domains: int, changes: Mapping[str, int]) -> int:
         """The smallest count of any domain; 0 where there are fewer domains than that.
@@ -116,8 +117,8 @@ class DomainCounts:
             for value, delta in changes.items():
                 before = self.by_value.get(value, 0)
                 counted += (before + delta > 0) - (before > 0)
-                _add(frequency, before, -1 if before else 0)
-                _add(frequency, before + delta, 1 if before + delta else 0)
+                add(frequency, before, -1 if before else 0)
+                add(frequency, before + delta, 1 if before + delta else 0)
         return 0 if counted < len(self.domains.sizes) else min(frequency)
 
 
@@ -130,7 +131,7 @@ class NodeCounts:
 
     def add(self, node_name: str, delta: int) -> None:
         """So many pods more on a node."""
-        _add(self.by_node, node_name, delta)
+        add(self.by_node, node_name, delta)
         for domains, counts in self._domains.items():
             value = domains.value_of.get(node_name)
             if value is not None:
@@ -156,11 +157,3 @@ class NodeCounts:
     def drop(self, domains: Domains) -> None:
         """These domains are not counted any more."""
         self._domains.pop(domains, None)
-
-
-def _add(counts: Counter[str] | Counter[int], key: str | int, delta: int) -> None:
-    """Add, and keep no zero."""
-    every: Counter[str | int] = counts  # type: ignore[assignment]  # one body for both kinds of key
-    every[key] += delta
-    if every[key] == 0:
-        del every[key]

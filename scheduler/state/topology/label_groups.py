@@ -6,7 +6,6 @@ per pod; a pod that is added then costs one look-up and the counters of its grou
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -14,6 +13,7 @@ import msgspec
 
 from scheduler.model.node import Namespace
 from scheduler.model.pods.pod_affinity import PodSet
+from scheduler.state.counts import add
 from scheduler.state.topology.domains import NodeCounts
 
 #: More counters than this are not kept; the one that was read least lately goes.
@@ -42,8 +42,8 @@ class LabelGroup:
     def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
         self.namespace = namespace
         self.labels = labels
-        self.living: Counter[str] = Counter()
-        self.terminating: Counter[str] = Counter()
+        self.living: dict[str, int] = {}
+        self.terminating: dict[str, int] = {}
         self.counters: list[tuple[Counted, NodeCounts]] = []
 
     def pods_on_nodes(self, *, with_terminating: bool) -> Iterable[tuple[str, int]]:
@@ -65,10 +65,7 @@ class LabelGroups:
     def add(self, key: GroupKey, node_name: str, delta: int, *, is_terminating: bool) -> bool:
         """So many pods more of a group on a node; whether a counter changed."""
         group = self._groups.get(key) or self._found(key)
-        pods = group.terminating if is_terminating else group.living
-        pods[node_name] += delta
-        if not pods[node_name]:
-            del pods[node_name]
+        add(group.terminating if is_terminating else group.living, node_name, delta)
         is_counted = False
         for counted, counts in group.counters:
             if counted.with_terminating or not is_terminating:

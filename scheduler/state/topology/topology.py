@@ -116,15 +116,17 @@ class Topology:
     def _count(self, placed: _Placed, delta: int) -> None:
         pod, at = placed.pod, placed.node_name
         is_read = self._groups.add(group_of(pod), at, delta, is_terminating=pod.is_deleting)
-        affinity = pod.affinity
-        for term in affinity.required_anti:
+        if pod.affinity is not NO_AFFINITY:
+            self._count_terms(pod, at, delta)
+            is_read = is_read or bool(pod.affinity.terms())
+        self.generation += is_read
+
+    def _count_terms(self, pod: Pod, at: str, delta: int) -> None:
+        for term in pod.affinity.required_anti:
             self._anti.add(term, term, at, delta)
         for one in weighted_terms(pod):
             self._weighted.add(one, one.term, at, delta)
-        if affinity is not NO_AFFINITY:
-            self.is_bare = not len(self._anti) and not len(self._weighted)
-            is_read = is_read or bool(affinity.terms())
-        self.generation += is_read
+        self.is_bare = not len(self._anti) and not len(self._weighted)
 
     def _node_changed(self, name: str, node: Node | None) -> None:
         for domains in self._domains.values():

@@ -39,6 +39,8 @@ class AssumedObjects:
 
     def restore(self, uid: str) -> bool:
         """The placement is taken back; whether anything was assumed that is not written."""
+        if uid not in self._volumes_by and uid not in self._claims_by:
+            return False  # nearly all pods
         volumes, claims = self._volumes_by.pop(uid, {}), self._claims_by.pop(uid, {})
         for name in volumes:
             self.drop_volume(name)

@@ -145,18 +145,18 @@ def test_mapped_pods_leave_the_plugin_count_of_counted_nodes() -> None:
 
 
 def test_device_sums_separate_plugin_and_bypassing_pods() -> None:
-    past = node_info(node(gpus=4), pod("a", map=MAP, devices="gpu:0")).usage
-    through = node_info(node(gpus=4), pod("a", mig={"2g.20gb": 1}, scheduler=OTHER)).usage
+    past = node_info(node(gpus=4), pod("a", map=MAP, devices="gpu:0"))
+    through = node_info(node(gpus=4), pod("a", mig={"2g.20gb": 1}, scheduler=OTHER))
 
-    assert (past.is_mapped_past_plugin, past.holds_plugin_devices) == (True, False)
-    assert (through.is_mapped_past_plugin, through.holds_plugin_devices) == (False, True)
+    assert (past.mapped_past_plugin, past.usage.holds_plugin_devices) == (1, False)
+    assert (through.mapped_past_plugin, through.usage.holds_plugin_devices) == (0, True)
 
 
 def test_removed_map_annotation_frees_no_device() -> None:
     """The user may edit the key at any time; the container keeps its GPUs."""
     stripped = pod("a", devices="gpu:0")
 
-    assert node_info(node(gpus=4), stripped).usage.is_mapped_past_plugin
+    assert node_info(node(gpus=4), stripped).mapped_past_plugin
 
 
 def test_add_pod_replaces_and_remove_pod_leaves_nothing() -> None:
