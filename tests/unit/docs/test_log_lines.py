@@ -18,7 +18,7 @@ SEED_LINES: Final = {
     "fakegpu/server.py": 1,
     "scheduler/report/schedule_result.py": 1,
     "webhook/app.py": 1,
-    "webhook/handler.py": 1,
+    "webhook/handler.py": 2,
 }
 
 
