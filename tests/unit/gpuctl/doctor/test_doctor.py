@@ -19,12 +19,15 @@ from gpuctl.doctor.facts import (
     Guard,
     Leader,
     Mutation,
+    Neighbour,
     Plugin,
+    PodsSeen,
     Quota,
     Right,
     Slice,
     Taint,
     Unread,
+    Waiting,
 )
 from gpuctl.doctor.finding import Level
 from gpuctl.doctor.rights import rights, rights_of_moves, rights_of_preemption
@@ -56,7 +59,7 @@ def test_where_all_is_well_every_finding_is_ok_and_asks_for_nothing() -> None:
 
     assert {one.level for one in found} == {Level.OK}
     assert [one.advice for one in found if one.advice] == []
-    assert len({one.about for one in found}) == len(found) == 22
+    assert len({one.about for one in found}) == len(found) == 25
 
 
 FAULTS = [
@@ -116,7 +119,37 @@ FAULTS = [
     pytest.param(
         {"schedulers": ("gpu-scheduler-system", "old")}, "FAIL", "name", "old", id="two-schedulers"
     ),
-    pytest.param({"strangers": ("team/p",)}, "WARN", "name", "team/p", id="bound-by-a-stranger"),
+    pytest.param(
+        {"pods": PodsSeen(strangers=("team/p",))},
+        "WARN",
+        "name",
+        "team/p",
+        id="bound-by-a-stranger",
+    ),
+    pytest.param(
+        {"pods": PodsSeen(neighbours=(Neighbour("default-scheduler", 3, ("n1", "n2")),))},
+        "WARN",
+        "neighbours",
+        "default-scheduler placed 3 on n1, n2",
+        id="neighbours",
+    ),
+    pytest.param(
+        {"pods": PodsSeen(waiting=Waiting(7, 1100, (("INSUFFICIENT", 5), ("TAINT", 2))))},
+        "WARN",
+        "pods",
+        "7 wait, oldest 18m, 5 INSUFFICIENT, 2 TAINT",
+        id="pods-that-wait-for-long",
+    ),
+    pytest.param(
+        {"nodes": node(failed=(1, 3))}, "WARN", "gpus", "failed: n1 (GPU 1, 3)", id="failed-gpus"
+    ),
+    pytest.param(
+        {"nodes": node(flaw="'abc' is no list of indexes")},
+        "WARN",
+        "gpus",
+        "unusable-devices on n1: 'abc' is no list of indexes",
+        id="unreadable-annotation",
+    ),
     pytest.param(
         {"quotas": (Quota("team", "gpus", GPU, 4, 4),)}, "WARN", "quotas", "4 of 4", id="quota"
     ),
@@ -191,7 +224,7 @@ FAULTS = [
         "none advertised",
         id="no-plugin",
     ),
-    pytest.param({"nodes": node(offers={GPU: 3})}, "WARN", "devices", "3 of 4", id="unhealthy"),
+    pytest.param({"nodes": node(offers={GPU: 3})}, "WARN", "gpus", "3 of 4", id="unhealthy"),
     pytest.param(
         {"plugins": (Plugin("a/p", ("n1",)), Plugin("b/p", ("n1",)))},
         "FAIL",
@@ -314,9 +347,12 @@ def test_where_all_is_well_it_says_what_there_is(
 
 def test_unhealthy_and_missing_devices_get_separate_causes() -> None:
     nodes = (replaced(N1, offers={GPU: 3}), replaced(N1, name="n2", offers={}, capacity={}))
-    found = [one for one in examine(facts(nodes=nodes)) if one.about == "devices"]
+    found = [one for one in examine(facts(nodes=nodes)) if one.level is not Level.OK]
 
-    assert [one.level for one in found] == [Level.FAIL, Level.WARN]
+    assert [(one.about, one.level) for one in found] == [
+        ("devices", Level.FAIL),
+        ("gpus", Level.WARN),
+    ]
 
 
 def unreadable() -> Iterator[str]:
@@ -333,6 +369,47 @@ def test_a_fact_that_may_not_be_read_is_a_warning_with_the_reason(field: str) ->
 
     assert [one.level for one in bad] == [Level.WARN]
     assert bad[0].says == "not known: forbidden"
+
+
+def test_missing_rights_of_the_user_are_one_line() -> None:
+    lacking = {
+        "nodes": Unread("nodes is forbidden: User ...", "list nodes"),
+        "pods": Unread("pods is forbidden: User ...", "list pods"),
+        "quotas": Unread("...", "list resourcequotas"),
+        "leader": Unread("...", "get leases.coordination.k8s.io"),
+        "missing_rights": Unread("...", "create subjectaccessreviews.authorization.k8s.io"),
+    }
+    [bad] = [one for one in examine(facts(**lacking)) if one.level is not Level.OK]
+
+    assert (bad.level, bad.about) == (Level.WARN, "rights")
+    assert bad.says.startswith("no right to get leases.coordination.k8s.io, list ")
+    assert bad.says.endswith("and 2 more")
+    assert bad.advice == "ask an admin: 5 checks left out"
+
+
+@pytest.mark.parametrize(
+    ("leader", "kinds", "advice"),
+    [
+        pytest.param(None, (), {"helm install"}, id="nothing-is-installed"),
+        pytest.param(facts().leader, ("podmigrations",), {"helm upgrade"}, id="an-older-release"),
+    ],
+)
+def test_missing_installation_is_told_from_an_old_one(
+    leader: Leader | None, kinds: tuple[str, ...], advice: set[str]
+) -> None:
+    changes: dict[str, Any] = {"leader": leader, "kinds": kinds}
+    if leader is None:
+        changes["webhook"] = None
+    bad = [one for one in examine(facts(**changes)) if one.level is not Level.OK]
+
+    assert {" ".join(one.advice.split()[:2]) for one in bad} == advice
+
+
+def test_pods_that_wait_for_a_moment_are_no_warning() -> None:
+    pods = PodsSeen(count=9, waiting=Waiting(1, 4, (("NO_ANSWER", 1),)))
+    [found] = [one for one in examine(facts(pods=pods)) if one.about == "pods"]
+
+    assert (found.level, found.says) == (Level.OK, "1 waits, oldest 4s, 1 NO_ANSWER")
 
 
 HOME = "gpu-scheduler-system"
