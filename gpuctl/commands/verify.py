@@ -98,7 +98,8 @@ async def _result(options: Options, *, is_quiet: bool) -> tuple[Result, int]:
         click.echo("removing the test pods ...", err=True)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, end, number)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            asyncio.get_running_loop().add_signal_handler(number, end, number)
     async with cluster_access.cluster(options.access) as client:
         show = _silent if is_quiet else _show
         result = await run_checks(client, options, show, _note, stop)
