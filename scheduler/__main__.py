@@ -24,14 +24,26 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--config", type=Path, help="GpuSchedulerConfiguration (YAML)")
     parser.add_argument("--kubeconfig", help="run outside a cluster with this kubeconfig")
     parser.add_argument("--log-json", action="store_true", help="one JSON object per line")
-    parser.add_argument("-v", "--verbose", action="store_true", help="also write debug lines")
+    parser.add_argument(
+        "--log-level",
+        choices=log.LEVELS,
+        default="info",
+        help="info: one line per decision; detail: also their steps; debug: everything",
+    )
+    parser.add_argument(
+        *("-v", "--verbose"),
+        dest="log_level",
+        action="store_const",
+        const="debug",
+        help="the same as --log-level debug",
+    )
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run until SIGTERM; the exit status is 0 after a clean stop, 1 after a failure."""
     options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
-    log.configure(as_json=options.log_json, verbose=options.verbose)
+    log.configure(as_json=options.log_json, level=options.log_level)
     file_limit.raise_limit()
     try:
         config = configuration.load(options.config)

@@ -212,6 +212,7 @@ class App:
             Reflector(
                 *(client, source, self._inbox.enqueue, self._watch_failed, self._rng, limits),
                 relists=self._relists,
+                busy=self._watch_busy,
             )
             for source in every(
                 own_namespace,
@@ -240,6 +241,9 @@ class App:
     def _watch_failed(self, kind: str, problem: str) -> None:
         self._metrics.watch_failures.labels(kind).inc()
         logger.warning("watch failed", kind=kind, problem=problem)
+
+    def _watch_busy(self, kind: str, problem: str) -> None:
+        logger.debug("watch refused at start", kind=kind, problem=problem)
 
     def _relists(self, kind: str, reason: str) -> None:
         self._metrics.relists.labels(kind, reason).inc()

@@ -183,10 +183,11 @@ class Loop:
             case ev.PodDone(uid):
                 if uid not in self.cluster.pods:
                     self._runner.run(ForgetPod(uid))
-                    self._bindings.drop(uid)
+                    self._bindings.drop(uid, "the pod ended")
             case ev.BindFailed(pod, message, what):
-                self.queue.requeue_failed_bind(pod, self._bindings.drop(pod.uid), now)
-                self._runner.run(RecordUnscheduled(pod, f"{what}: {message}", "SchedulerError"))
+                text = f"{what}: {message}"
+                self.queue.requeue_failed_bind(pod, self._bindings.drop(pod.uid, text), now)
+                self._runner.run(RecordUnscheduled(pod, text, "SchedulerError"))
                 self._metrics.attempts.labels("error", self._metrics.profile).inc()
 
     def _condition_at_node(self, pod: Pod, node_name: str) -> RequeueCondition | None:
@@ -211,9 +212,12 @@ class Loop:
             if not (entries := next_batch(self.queue, self.cluster, now)):
                 break
             done += len(entries)
-            for entry, placement in zip_longest(entries, self._plan_batch(entries, work) or ()):
+            started = self._clock()
+            plan = self._plan_batch(entries, work) or ()
+            share_s = (self._clock() - started) / len(entries)
+            for entry, placement in zip_longest(entries, plan):
                 try:
-                    work.spend(self._decide(entry, placement, now))
+                    work.spend(self._decide(entry, placement, now, share_s))
                 except InvariantViolation:
                     raise
                 except Exception as problem:  # noqa: BLE001 - it concerns only this pod
@@ -232,7 +236,7 @@ class Loop:
         """Internal error for a pod: reject it with a reason, and retry it after a backoff."""
         pod = entry.pod
         number = self.contain.note("decision", pod.key, problem)
-        self._bindings.drop(pod.uid)
+        self._bindings.drop(pod.uid, f"internal error {number}")
         for change in self.cluster.forget(pod.uid):
             self._apply(change, now)
         self.queue.delete(pod.uid, now)
@@ -240,27 +244,37 @@ class Loop:
         with self.contain("decision", pod.key):
             self._report_rejection(entry, failure(self.cluster, pod, number), now)
 
-    def _decide(self, entry: QueuedPodInfo, placement: Placement | None, now: float) -> int:
-        """Decide one pod, unless it has a placement; returns the number of steps used."""
+    def _decide(
+        self, entry: QueuedPodInfo, placement: Placement | None, now: float, planned_s: float
+    ) -> int:
+        """Decide one pod, unless it has a placement; returns the number of steps used.
+
+        ``planned_s`` is the pod's share of the time that the plan of its batch took.
+        """
         started = self._clock()
         self.queue.begin_decision(entry)
         work = Budget(self.pipeline.decision_steps_max)
         decision = self._avoidance.unless_avoided(placement) or self._decider(
             self.cluster, entry.pod, self.pipeline, work
         )
-        self._metrics.algorithm_s.observe(self._clock() - started)
+        decided_s = self._clock() - started
+        self._metrics.algorithm_s.observe(decided_s)
+        took_s = planned_s + decided_s
         if isinstance(decision, Placement):
             record = self.journal.record(entry, decision, self, now)
+            record.took_s = took_s
             won = node_before(self.cluster, decision) if self.journal.may_rank() else None
             self._unranked = UnrankedPlacement(record, decision, won) if won is not None else None
             self._place(entry, decision, record, now)
         else:
-            self._reject(entry, decision, now)
+            self._reject(entry, decision, now, took_s)
         return work.spent
 
-    def _reject(self, entry: QueuedPodInfo, rejection: Rejection, now: float) -> None:
+    def _reject(
+        self, entry: QueuedPodInfo, rejection: Rejection, now: float, took_s: float
+    ) -> None:
         """The pod waits, maybe for the end of pods that are preempted for it."""
-        self._report_rejection(entry, rejection, now)
+        self._report_rejection(entry, rejection, now, took_s)
         # A nominated pod waits alone, and is decided for itself.
         nominated = rejection.nominated_node
         if nominated and nominated != entry.pod.nominated_node:
@@ -310,11 +324,14 @@ class Loop:
             self._unranked = None
             self.journal.add_ranking(unranked.record, self, unranked.placement, unranked.won)
 
-    def _report_rejection(self, entry: QueuedPodInfo, rejection: Rejection, now: float) -> None:
+    def _report_rejection(
+        self, entry: QueuedPodInfo, rejection: Rejection, now: float, took_s: float = 0.0
+    ) -> None:
         self._rejected += 1
         main = rejection.diagnosis.summary.main
         entry.code = main.name if main is not None else ""
         record = self.journal.record(entry, rejection, self, now)
+        record.took_s = took_s
         # The newest version of the pod; the queue has the version of the last scheduling-relevant
         # change.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)

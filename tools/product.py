@@ -54,7 +54,7 @@ class Product:
 
     ``config`` is merged into the default configuration; ``scope`` also applies to the webhook.
     ``detached`` programs keep running after this process. ``kubeconfig`` replaces the default one
-    of the ServiceAccount for the scheduler.
+    of the ServiceAccount for the scheduler. With ``log_json`` both logs are JSON objects.
     """
 
     def __init__(
@@ -66,8 +66,10 @@ class Product:
         scope: str = "ours",
         detached: bool = False,
         kubeconfig: Path | None = None,
+        log_json: bool = False,
     ) -> None:
         self.plane = plane
+        self._log_json = log_json
         self._kubeconfig = kubeconfig
         self.directory = directory
         self.health_port, self.webhook_port, self.decisions_port = free_ports(3)
@@ -132,6 +134,7 @@ class Product:
         path.write_text(yaml.safe_dump(self._config), encoding="utf-8")
         kubeconfig = self._kubeconfig or self.plane.kubeconfig_for(ACCOUNT)
         words = ["scheduler", "--config", str(path), "--kubeconfig", str(kubeconfig)]
+        words += ["--log-json"] if self._log_json else []
         self._start("scheduler", words)
         self._wait("scheduler", "caches synced")
 
@@ -144,6 +147,7 @@ class Product:
         (certificates / "tls.key").write_bytes(pair.key.read_bytes())
         socket = str(self.directory / "place.sock")
         words = ["webhook", "--socket", socket, "--cert-dir", str(certificates)]
+        words += ["--log-format", "json"] if self._log_json else []
         self._start("webhook", [*words, "--host", LOOPBACK, "--port", str(self.webhook_port)])
         self._wait("webhook", "Webhook server ready")
 

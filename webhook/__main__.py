@@ -42,13 +42,19 @@ def parse(words: Sequence[str], environment: dict[str, str]) -> argparse.Namespa
         "--wait-s", type=float, default=0.0, help="seconds to wait for the certificate"
     )
     parser.add_argument("--log-format", choices=log.FORMATS, default=log.FORMATS[0])
+    parser.add_argument(
+        "--log-level",
+        choices=log.LEVELS,
+        default=log.DETAIL,
+        help="info: one line per admitted pod; detail: also the steps of its admission",
+    )
     return parser.parse_args(words)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the server; 1 if it could not start."""
     arguments = parse(sys.argv[1:] if words is None else words, dict(os.environ))
-    log.set_up(arguments.log_format)
+    log.set_up(arguments.log_format, arguments.log_level)
     file_limit.raise_limit()
     settings = Settings(
         socket=arguments.socket,

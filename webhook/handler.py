@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import Final
 
 import structlog
@@ -108,7 +108,7 @@ class ReviewHandler:
             result = _result(outcome)
             content = admission_review.encode(review, outcome)
             # After the response, because the pod's creation waits for the response.
-            asyncio.get_running_loop().call_soon(_log_lines, outcome.log)
+            asyncio.get_running_loop().call_soon(_log_lines, outcome, result)
         self._count(path, result, started)
         return Reply(200, content)
 
@@ -126,9 +126,23 @@ def _query(review: Review, scope: Scope) -> admission.AdmissionQuery:
     )
 
 
-def _log_lines(lines: Sequence[str]) -> None:
-    for line in lines:
-        _log.info(line)
+def _log_lines(outcome: Outcome, result: Result) -> None:
+    """One info line, and the steps with the level detail."""
+    for number, line in enumerate(outcome.log):
+        if number == 0:
+            _log.info(line, **_facts(outcome, result))
+        else:
+            _log.debug(line, detail=True, pod=outcome.pod)
+
+
+def _facts(outcome: Outcome, result: Result) -> dict[str, str]:
+    """The keys of the line of an admission; docs/logs.md explains them."""
+    facts = {"pod": outcome.pod, "result": result}
+    if reservation := outcome.audit.get("reservation"):
+        facts["reservation"] = reservation
+    if outcome.denial is not None:
+        facts["reason"] = outcome.denial.message
+    return facts
 
 
 def _result(outcome: Outcome) -> Result:

@@ -138,7 +138,9 @@ class App:
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         one = f"metadata.name={self._map_name}"
         source = api_types.source("topology", path, api_types.config_map, lambda news: news, one)
-        await Reflector(self._client, source, self._fold, self._broke, self._rng).run()
+        await Reflector(
+            self._client, source, self._fold, self._broke, self._rng, busy=self._busy
+        ).run()
 
     def _fold(self, news: News[MapFacts]) -> None:
         if isinstance(news, Listed):
@@ -242,3 +244,6 @@ class App:
 
     def _broke(self, kind: str, problem: str) -> None:
         log.warning("watch failed", kind=kind, problem=problem)
+
+    def _busy(self, kind: str, problem: str) -> None:
+        log.debug("watch refused at start", kind=kind, problem=problem)

@@ -129,7 +129,7 @@ class App:
         self, client: Client, sources: Iterable[WatchSource[Any]], emit: Callable[[Any], None]
     ) -> None:
         for source in sources:
-            reflector = Reflector(client, source, emit, self._broke, self._rng)
+            reflector = Reflector(client, source, emit, self._broke, self._rng, busy=self._busy)
             self._reflectors.append(reflector)
             self._stages.start(f"watch {source.kind}", reflector.run())
 
@@ -248,3 +248,6 @@ class App:
 
     def _broke(self, kind: str, problem: str) -> None:
         log.warning("watch failed", kind=kind, problem=problem)
+
+    def _busy(self, kind: str, problem: str) -> None:
+        log.debug("watch refused at start", kind=kind, problem=problem)

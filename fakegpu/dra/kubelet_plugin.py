@@ -139,7 +139,9 @@ class DraKubeletPlugin:
     async def _watch(self) -> None:
         ours = f"spec.driver={self._driver_name},spec.nodeName={self._node}"
         source = api_types.source("slices", SLICES, resource_slice, lambda news: news, ours)
-        reflector = Reflector(self._client, source, self._fold, self._broke, random.Random())
+        reflector = Reflector(
+            self._client, source, self._fold, self._broke, random.Random(), busy=self._busy
+        )
         async with asyncio.TaskGroup() as group:
             group.create_task(reflector.run(), name="reflector")
             await reflector.is_synced.wait()
@@ -177,3 +179,6 @@ class DraKubeletPlugin:
 
     def _broke(self, kind: str, problem: str) -> None:
         log.warning("watch failed", kind=kind, problem=problem)
+
+    def _busy(self, kind: str, problem: str) -> None:
+        log.debug("watch refused at start", kind=kind, problem=problem)

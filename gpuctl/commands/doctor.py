@@ -1,7 +1,7 @@
 """``gpuctl doctor``: checks a cluster before or after the installation of the scheduler.
 
 It changes nothing; its pod creations are dry runs. Exit status 0: no check fails. 2: a check fails.
-1: the API server does not answer.
+1: the API server does not answer, or the namespace does not exist.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from gpuctl.doctor.checks import examine
 from gpuctl.doctor.collect import Collector, DoctorOptions
 from gpuctl.doctor.facts import Facts
 from gpuctl.doctor.finding import Finding, Level
+from gpuctl.doctor.reader import NOT_FOUND
+from gpuctl.input_error import NotReached
 from gpuctl.options import Strict, in_cluster
 from scheduler.model import well_known
+from scheduler.watch.client import ApiError, Client
 from webhook.webhook_configuration import NAME
 
 FAILS: Final = 2
@@ -47,7 +50,7 @@ def doctor(
     """Check the cluster, the scheduler and the webhook, and print the next steps.
 
     Exit status: 0 no check fails (warnings may be intended), 2 a check fails, 1 no answer from the
-    API server.
+    API server, or no such namespace.
     """
     facts = asyncio.run(_facts(access, namespace, scheduler, account, webhook))
     findings = examine(facts)
@@ -63,14 +66,25 @@ async def _facts(
 ) -> Facts:
     async with cluster_access.cluster(access) as client:
         await client.request("GET", "/version")  # fails early without an API server
+        namespace = namespace or await cluster_access.default_namespace(access)
+        await _check_namespace(client, namespace)
         options = DoctorOptions(
             access=access,
             scheduler=scheduler,
             account=account,
             webhook=webhook,
-            namespace=namespace or await cluster_access.default_namespace(access),
+            namespace=namespace,
         )
         return await Collector(client, options).facts()
+
+
+async def _check_namespace(client: Client, name: str) -> None:
+    """NotReached if the API server says that there is no such namespace."""
+    try:
+        await client.request("GET", f"/api/v1/namespaces/{name}")
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            raise NotReached(f"namespace {name} does not exist; -n NS names another") from error
 
 
 def _show(findings: list[Finding]) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from gpuctl.doctor.facts import Entry, Leader, MemoryLimit, Node, Quota, Taint
 from scheduler.model import well_known
+from scheduler.model.gpu import physical_gpus
 from scheduler.model.integer_text import whole
 from scheduler.model.lease import Lease
 from scheduler.model.limits import NODE_GPUS_MAX
@@ -45,21 +46,6 @@ class ApiObject(msgspec.Struct, frozen=True):
     endpoints: list[dict[str, Any]] | None = None
 
 
-class ApiObjects(msgspec.Struct, frozen=True):
-    items: list[ApiObject]
-
-
-class _PageMeta(msgspec.Struct, frozen=True, rename="camel"):
-    remaining_item_count: int | None = None
-
-
-class Page(msgspec.Struct, frozen=True):
-    """The first objects of a list, and the number of the others."""
-
-    items: list[msgspec.Raw] = []
-    metadata: _PageMeta = _PageMeta()
-
-
 def node_of(node: ApiObject) -> Node:
     """A node's GPUs by its labels and by its allocatable."""
     count = node.metadata.labels.get(well_known.GPU_COUNT, "")
@@ -72,6 +58,8 @@ def node_of(node: ApiObject) -> Node:
         taints=tuple(map(taint_of, node.spec.get("taints") or ())),
         is_ready=any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
         is_cordoned=bool(node.spec.get("unschedulable")),
+        failed=tuple(sorted(physical_gpus.failed_gpus(node.metadata.annotations))),
+        flaw=physical_gpus.flaw(node.metadata.annotations),
     )
 
 

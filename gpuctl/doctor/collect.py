@@ -15,6 +15,7 @@ from gpuctl.doctor import api_types
 from gpuctl.doctor.api_types import ApiObject
 from gpuctl.doctor.collect_claims import colliding_claims
 from gpuctl.doctor.collect_dra import dra, taint_rules
+from gpuctl.doctor.collect_pods import pods_seen
 from gpuctl.doctor.collect_policies import guards, refuses_forgery, served
 from gpuctl.doctor.collect_webhook import mutation, registration
 from gpuctl.doctor.facts import (
@@ -28,10 +29,9 @@ from gpuctl.doctor.facts import (
     Right,
     Unread,
 )
-from gpuctl.doctor.numbers import INDEX_ASSIGNED, Events, Items, misnumbered
+from gpuctl.doctor.numbers import INDEX_ASSIGNED, Event, Items, misnumbered
 from gpuctl.doctor.reader import Reader, known, or_none
 from gpuctl.doctor.rights import rights, rights_of_moves, rights_of_preemption
-from scheduler.model import well_known
 from scheduler.model.integer_text import whole
 from scheduler.model.lease import Lease
 from scheduler.report.events.device_events import LABEL_WRONG
@@ -83,11 +83,10 @@ class Collector:
             "missing_for_moves": self._missing(rights_of_moves(self._namespace)),
             "missing_for_preemption": self._missing(rights_of_preemption()),
             "schedulers": self._schedulers(now),
-            "strangers": self._strangers(),
             "quotas": self._quotas(),
             "excesses": colliding_claims(self._reader),
             "misnumbered": self._misnumbered(),
-            "pods": self._pods(),
+            "pods": pods_seen(self._reader, self._options.scheduler, now),
             "memory_limit": self._memory_limit(),
         }
         facts = await asyncio.gather(*map(known, fields.values()))
@@ -166,29 +165,16 @@ class Collector:
         content = await self._reader.post(_REVIEWS, body)
         return bool(msgspec.json.decode(content)["status"]["allowed"])
 
-    async def _strangers(self) -> tuple[str, ...]:
-        chosen = f"spec.schedulerName={self._options.scheduler}"
-        pods = await self._reader.objects("/api/v1/pods", fieldSelector=chosen)
-        return tuple(
-            f"{pod.metadata.namespace}/{pod.metadata.name}"
-            for pod in pods
-            if pod.spec.get("nodeName") and well_known.DECISION not in pod.metadata.annotations
-        )
-
     async def _misnumbered(self) -> tuple[Misnumbered, ...]:
-        nodes = await self._reader.get("/api/v1/nodes", Items, labelSelector=INDEX_ASSIGNED)
-        if not nodes.items:
+        reader = self._reader
+        nodes = await reader.raw_objects("/api/v1/nodes", labelSelector=INDEX_ASSIGNED)
+        if not nodes:
             return ()
         chosen = f"spec.schedulerName={self._options.scheduler}"
-        pods = await self._reader.get("/api/v1/pods", Items, fieldSelector=chosen)
-        events = await self._reader.get(
-            "/api/v1/events", Events, fieldSelector=f"reason={LABEL_WRONG}"
-        )
-        return misnumbered(nodes, pods, events.items, self._options.scheduler)
-
-    async def _pods(self) -> int:
-        first = await self._reader.get("/api/v1/pods", api_types.Page, limit="1")
-        return len(first.items) + (first.metadata.remaining_item_count or 0)
+        pods = await reader.raw_objects("/api/v1/pods", fieldSelector=chosen)
+        listed = await reader.raw_objects("/api/v1/events", fieldSelector=f"reason={LABEL_WRONG}")
+        events = [msgspec.json.decode(one, type=Event) for one in listed]
+        return misnumbered(Items(tuple(nodes)), Items(tuple(pods)), events, self._options.scheduler)
 
     async def _memory_limit(self) -> MemoryLimit | None:
         found = await self._reader.objects(

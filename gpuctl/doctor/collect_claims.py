@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from gpuctl.doctor.facts import Excess
 from gpuctl.doctor.reader import Reader, or_none
 from scheduler.model.dra.claim import ResourceClaim
@@ -24,11 +26,13 @@ async def colliding_claims(reader: Reader) -> tuple[Excess, ...]:
     return excesses(claims, slices)
 
 
-def excesses(claims: Iterable[bytes], slices: Iterable[bytes]) -> tuple[Excess, ...]:
+def excesses(
+    claims: Iterable[bytes | msgspec.Raw], slices: Iterable[bytes | msgspec.Raw]
+) -> tuple[Excess, ...]:
     """The same for these objects; admin access does not count."""
     store = DraStore()
-    store.replace(ResourceSlice, filter(None, map(SLICES.read, slices)))
-    listed = [one for one in map(CLAIMS.read, claims) if one is not None]
+    store.replace(ResourceSlice, filter(None, map(SLICES.read, map(bytes, slices))))
+    listed = [one for one in map(CLAIMS.read, map(bytes, claims)) if one is not None]
     store.replace(ResourceClaim, listed)
     found: dict[str, set[str]] = {}
     for claim in listed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from gpuctl.doctor.facts import Guard, Unread
+from gpuctl.doctor.facts import Guard
 from gpuctl.doctor.reader import ADMISSION, Reader, or_none
 from scheduler.model import well_known
 from scheduler.watch.client import ApiError
@@ -36,7 +36,7 @@ async def served(reader: Reader) -> frozenset[str]:
     return frozenset(one["name"] for each in lists if each for one in each["resources"])
 
 
-async def refuses_forgery(reader: Reader, namespace: str) -> bool | Unread:
+async def refuses_forgery(reader: Reader, namespace: str) -> bool:
     """Whether a dry-run creation of a pod with forged devices is rejected."""
     probe: dict[str, Any] = {
         "metadata": {"name": "gpuctl-doctor-forged", "annotations": {well_known.DEVICES: "gpu:0"}},
@@ -48,5 +48,7 @@ async def refuses_forgery(reader: Reader, namespace: str) -> bool | Unread:
     try:
         await reader.post(f"/api/v1/namespaces/{namespace}/pods", probe, dryRun="All")
     except ApiError as error:
-        return True if REFUSAL in error.message else Unread(error.message)
+        if REFUSAL in error.message:
+            return True
+        raise
     return False

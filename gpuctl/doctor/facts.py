@@ -15,9 +15,10 @@ T = TypeVar("T")
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """A fact that could not be read, and the reason."""
+    """A fact that could not be read, and the reason; ``lacks`` is the missing right of the user."""
 
     why: str
+    lacks: str = ""
 
 
 Known: TypeAlias = T | Unread
@@ -33,7 +34,10 @@ class Taint(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """``gpus`` is the count in its labels, ``offers`` its allocatable GPU resources."""
+    """``gpus`` is the count in its labels, ``offers`` its allocatable GPU resources.
+
+    ``failed`` are the indexes of its annotation of failed GPUs, ``flaw`` why that is invalid.
+    """
 
     name: str
     gpus: int = 0
@@ -42,6 +46,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     is_ready: bool = True
     is_cordoned: bool = False
+    failed: tuple[int, ...] = ()
+    flaw: str = ""
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -177,6 +183,33 @@ class Quota(msgspec.Struct, frozen=True):
     hard: int
 
 
+class Neighbour(msgspec.Struct, frozen=True):
+    """Another scheduler, the number of its running pods with GPUs, and their nodes."""
+
+    scheduler: str
+    pods: int
+    nodes: tuple[str, ...]
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """The pods of the scheduler without a node: their number by the code of the main reason, the
+    most frequent first.
+    """
+
+    pods: int = 0
+    oldest_s: float = 0.0
+    codes: tuple[tuple[str, int], ...] = ()
+
+
+class PodsSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """The pods of all namespaces; ``strangers`` are the scheduler's pods that another one bound."""
+
+    count: int = 0
+    strangers: tuple[str, ...] = ()
+    neighbours: tuple[Neighbour, ...] = ()
+    waiting: Waiting = Waiting()
+
+
 class MemoryLimit(msgspec.Struct, frozen=True):
     """The memory limit of the scheduler's container; ``owner`` is its Deployment."""
 
@@ -209,9 +242,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     missing_for_moves: Known[tuple[Right, ...]]
     missing_for_preemption: Known[tuple[Right, ...]]
     schedulers: Known[tuple[str, ...]]
-    strangers: Known[tuple[str, ...]]
     quotas: Known[tuple[Quota, ...]]
     excesses: Known[tuple[Excess, ...]] = ()
     misnumbered: Known[tuple[Misnumbered, ...]] = ()
-    pods: Known[int] = 0
+    pods: Known[PodsSeen] = PodsSeen()
     memory_limit: Known[MemoryLimit | None] = None

@@ -25,12 +25,13 @@ class Level(enum.Enum):
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``advice`` is empty if no action is needed."""
+    """``advice`` is empty if no action is needed; ``lacks`` is a missing right of the user."""
 
     about: str
     level: Level
     says: str
     advice: str = ""
+    lacks: str = ""
 
 
 def ok(about: str, says: str) -> Finding:
@@ -55,7 +56,18 @@ def skip(about: str, says: str, advice: str = "") -> Finding:
 
 def unread(about: str, fact: Unread) -> Finding:
     """A warning that the fact could not be read."""
-    return warn(about, f"not known: {fact.why}", "run this with an account that may read it")
+    says, advice = f"not known: {fact.why}", "run this with an account that may read it"
+    return Finding(about, Level.WARN, says, advice, fact.lacks)
+
+
+def without_rights(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, with one in place of all those for which the user lacks a right."""
+    lacking = [one for one in findings if one.lacks]
+    if not lacking:
+        return list(findings)
+    missing = listed(list(dict.fromkeys(one.lacks for one in lacking)))
+    one = warn("rights", f"no right to {missing}", f"ask an admin: {len(lacking)} checks left out")
+    return [*(each for each in findings if not each.lacks), one]
 
 
 def listed(names: Sequence[str]) -> str:

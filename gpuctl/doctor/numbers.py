@@ -37,12 +37,6 @@ class Event(msgspec.Struct, frozen=True, rename="camel"):
     message: str = ""
 
 
-class Events(msgspec.Struct, frozen=True):
-    """A list of events."""
-
-    items: tuple[Event, ...] = ()
-
-
 def misnumbered(
     nodes: Items, pods: Items, events: Iterable[Event], scheduler: str
 ) -> tuple[Misnumbered, ...]:

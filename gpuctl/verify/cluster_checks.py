@@ -91,7 +91,7 @@ def series(text: str) -> dict[str, int]:
 def check_metrics(counted: dict[str, int] | None) -> Finding:
     """Whether a DCGM exporter reports the utilization of GPUs; None: there is no exporter."""
     if counted is None:
-        says = "no Service of a DCGM exporter with port 9400"
+        says = "no Service with the label of a DCGM exporter and port 9400"
         return skip("metrics", says, "install one, or name it: --metrics-url URL")
     gpus = counted.get(UTILIZATION, 0)
     if not gpus:

@@ -35,7 +35,8 @@ async def check_place(trial: Trial, hosts: Sequence[Host]) -> Finding:
         return ok("place", f"{took}; a simulated node runs no container")
     log = await trial.log("place")
     if log is None:
-        return fail("place", f"{took}; nvidia-smi -L did not succeed there", "kubectl describe pod")
+        why = f"{took}; nvidia-smi -L did not succeed there: {await trial.trouble('place')}"
+        return fail("place", why, "--image IMAGE names one that the nodes can pull")
     seen = sum(line.startswith("GPU ") for line in log.splitlines())
     if seen != 1:
         return fail("place", f"{took}; nvidia-smi sees {seen} GPUs", "check the device plugin")

@@ -37,6 +37,7 @@ def report(result: Result) -> str:
     """The report's text."""
     parts = (
         ["# GPU scheduling: what was measured", ""],
+        [f"The run ended early: {result.ended_by}", ""] if result.ended_by else [],
         _strategy(result),
         _priorities(result),
         _monitoring(result),

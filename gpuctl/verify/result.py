@@ -34,7 +34,8 @@ class PriorityLevel(msgspec.Struct, frozen=True, rename="camel"):
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One run of ``gpuctl verify``; ``seconds`` are the measured durations by what they measure,
-    ``metrics`` the number of series by metric name.
+    ``metrics`` the number of series by metric name. ``ended_by`` is why the run ended before its
+    last check: a signal, or a broken connection.
     """
 
     findings: tuple[Finding, ...]
@@ -42,6 +43,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     priorities: tuple[PriorityLevel, ...] = ()
     seconds: Mapping[str, tuple[float, ...]] = {}
     metrics: Mapping[str, int] = {}
+    ended_by: str = ""
 
     @property
     def failed(self) -> int:

@@ -13,7 +13,8 @@ from gpuctl.doctor.finding import Finding, fail, ok, skip
 from gpuctl.verify.hosts import Host
 from gpuctl.verify.placement_checks import GPU, only, with_room
 from gpuctl.verify.result import PriorityLevel
-from gpuctl.verify.trial import LOWEST, Trial
+from gpuctl.verify.trial import Trial
+from gpuctl.verify.trial_namespace import LOWEST
 from scheduler.model import well_known
 from scheduler.model.granted_tier import STEPPED_DOWN
 from scheduler.model.mig.profile import nominal_mib
@@ -79,12 +80,24 @@ async def _preempt_on(host: Host, trial: Trial, high: str) -> Finding:
     return ok("preemption", says)
 
 
-async def check_fallback(trial: Trial, hosts: Sequence[Host]) -> Finding:
-    """A pod whose MIG instance is not free gets the next one of its ladder, and an event."""
+async def check_fallback(trial: Trial, hosts: Sequence[Host], *, fill: bool) -> Finding:
+    """A pod whose MIG instance is not free gets the next one of its ladder, and an event.
+
+    Only with ``fill``: test pods take all free instances of a profile meanwhile.
+    """
     pair = _tiers(hosts)
     if pair is None:
         return skip("fallback", "no two MIG profiles with free instances, at most 8 of the larger")
     (large, count), small = pair
+    if not fill:
+        profile = well_known.mig_profile(large)
+        says = f"not tried: test pods would take all free {profile} ({count}) meanwhile"
+        return skip("fallback", says, "gpuctl verify --fill, while no other pod needs them")
+    return await _step_down(trial, large, count, small)
+
+
+async def _step_down(trial: Trial, large: str, count: int, small: str) -> Finding:
+    """Fill a profile with test pods, then create one more with a ladder."""
     for number in range(count):
         name = f"filler-{number}"
         await trial.create(name, {large: "1"})

@@ -14,16 +14,15 @@ from typing import Any, Final
 import msgspec
 
 from gpuctl.verify.hosts import Raw
-from scheduler.model import well_known
-from scheduler.watch.client import ApiError, Client
+from gpuctl.verify.trial_namespace import TrialNamespace
+from scheduler.watch.client import ApiError, Client, Unreachable
 
 #: Durations are measured to within this time.
 POLL_S: Final = 0.05
-#: The label of the namespace; it permits gpu-scheduling-map.
-LABELS: Final = {
-    well_known.MAPS_ALLOWED: "allowed",
-    "app.kubernetes.io/managed-by": "gpuctl-verify",
-}
+#: The kubelet pulls the image in these states (kubelet, sync_result.go and kuberuntime).
+PULLING: Final = ("ContainerCreating", "PodInitializing", "Pulling")
+#: All waits for images together.
+PULL_MAX_S: Final = 600.0
 #: As Pod Security admission demands at the level restricted.
 POD_SECURITY: Final = {
     "runAsNonRoot": True,
@@ -34,9 +33,6 @@ CONTAINER_SECURITY: Final = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
 }
-PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
-#: Lower than any workload's, and Never: a test pod preempts no pod, and is the first to go.
-LOWEST: Final = -1_000_000_000
 #: Test pods run on every node, unless a check is about taints.
 TOLERATE_ALL: Final = ({"operator": "Exists"},)
 
@@ -44,17 +40,29 @@ TOLERATE_ALL: Final = ({"operator": "Exists"},)
 class Trial:
     """The namespace of one run, its pods, and the measured durations.
 
-    The pods have a PriorityClass of the run, with the name of the namespace.
+    The pods have a PriorityClass of the run, with the name of the namespace. ``on_pull`` gets the
+    pod, the reason and the seconds of each wait for an image.
     """
 
     def __init__(
-        self, client: Client, namespace: str, *, scheduler: str, image: str, timeout_s: float
+        self,
+        client: Client,
+        namespace: str,
+        *,
+        scheduler: str,
+        image: str,
+        timeout_s: float,
+        on_pull: Callable[[str, str, float], None] = lambda name, why, seconds: None,
     ) -> None:
         self.client = client
         self.namespace = namespace
         self.scheduler = scheduler
         self.timeout_s = timeout_s
         self._image = image
+        self._own = TrialNamespace(client, namespace)
+        #: Seconds in which containers waited for their image; they do not count as waits.
+        self.pulled_s = 0.0
+        self._on_pull = on_pull
         #: What was measured -> seconds.
         self.seconds: dict[str, list[float]] = {}
         self._created: dict[str, float] = {}
@@ -66,33 +74,28 @@ class Trial:
         return answer
 
     async def begin(self) -> None:
-        """Create the PriorityClass and the namespace, or nothing."""
-        lowest = {
-            "metadata": {"name": self.namespace},
-            "value": LOWEST,
-            "preemptionPolicy": "Never",
-            "description": "test pods of gpuctl verify",
-        }
-        await self._post(PRIORITY_CLASSES, lowest)
-        body = {"metadata": {"name": self.namespace, "labels": LABELS}}
-        try:
-            await self._post("/api/v1/namespaces", body)
-        except ApiError:
-            await self._remove_class()
-            raise
+        """Create the namespace and its PriorityClass."""
+        await self._own.create()
 
     async def end(self) -> bool:
-        """Remove the namespace, its pods and the PriorityClass; whether the namespace is gone."""
-        path = f"/api/v1/namespaces/{self.namespace}"
-        await self.client.request("DELETE", path)
-        await self._remove_class()
-        # Without the right to delete pods the namespace takes them along, only later.
-        with contextlib.suppress(ApiError):
-            await self.clear()
-        return await self.until(lambda: self._is_gone(path))
+        """Remove all that was created; whether the namespace is gone.
 
-    async def _remove_class(self) -> None:
-        await self.client.request("DELETE", f"{PRIORITY_CLASSES}/{self.namespace}")
+        Raises ApiError or Unreachable if something stays (``left``).
+        """
+        if not self.left:
+            return True
+        try:
+            await self._own.delete(self.timeout_s)
+        finally:
+            # Without the right to delete pods the namespace takes them along, only later.
+            with contextlib.suppress(ApiError, Unreachable):
+                await self.clear()
+        return await self.until(self._own.is_gone)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What ``end`` could not remove."""
+        return self._own.left
 
     async def clear(self) -> bool:
         """Delete all test pods; whether they are gone."""
@@ -160,16 +163,28 @@ class Trial:
         return None if found is None else str(found)
 
     async def seen(self, name: str, what: Callable[[Raw], Any]) -> Any:
-        """The first true value of ``what`` for the pod; None after the time limit."""
-        ends = time.monotonic() + self.timeout_s
-        while time.monotonic() < ends:
+        """The first true value of ``what`` for the pod; None after the time limit, in which waits
+        for the image do not count.
+        """
+        last = time.monotonic()
+        ends = last + self.timeout_s
+        while last < ends:
+            why = ""
             try:
-                if found := what(await self.get(f"{self._pods}/{name}")):
+                pod = await self.get(f"{self._pods}/{name}")
+                if found := what(pod):
                     return found
+                why = _pulling(pod)
             except ApiError as error:
                 if error.status != 404:
                     raise
             await asyncio.sleep(POLL_S)
+            now = time.monotonic()
+            if why and self.pulled_s < PULL_MAX_S:
+                self.pulled_s += now - last
+                ends += now - last
+                self._on_pull(name, why, now - last)
+            last = now
         return None
 
     async def message(self, name: str) -> str:
@@ -183,6 +198,15 @@ class Trial:
             return None
         content = await self.client.request("GET", f"{self._pods}/{name}/log", accept="*/*")
         return content.decode(errors="replace")
+
+    async def trouble(self, name: str) -> str:
+        """Why the container of a pod does not run: its reason and message; else its phase."""
+        pod = await self.get(f"{self._pods}/{name}")
+        waits = _waiting(pod)
+        if waits:
+            message = waits.get("message", "")
+            return f"{waits.get('reason', 'waits')}{': ' if message else ''}{message}"
+        return f"its phase is {pod.get('status', {}).get('phase', 'Pending')}"
 
     async def is_there(self, name: str) -> bool:
         """Whether a pod exists and is not terminating."""
@@ -225,18 +249,23 @@ class Trial:
     async def _has_no_pods(self) -> bool:
         return not (await self.get(self._pods))["items"]
 
-    async def _is_gone(self, path: str) -> bool:
-        try:
-            await self.get(path)
-        except ApiError as error:
-            return error.status == 404
-        return False
-
 
 def _rejection(pod: Raw) -> str | None:
     conditions = pod.get("status", {}).get("conditions") or ()
     found = (one for one in conditions if one.get("type") == "PodScheduled")
     return next((one.get("message") for one in found if one.get("status") == "False"), None)
+
+
+def _waiting(pod: Raw) -> Raw:
+    """The state of its container while that waits."""
+    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    return next((one["state"]["waiting"] for one in statuses if "waiting" in one["state"]), {})
+
+
+def _pulling(pod: Raw) -> str:
+    """The reason while a placed pod waits for its image, and the image may still come."""
+    reason = str(_waiting(pod).get("reason", ""))
+    return reason if reason in PULLING else ""
 
 
 def _ended(pod: Raw) -> str | None:

@@ -41,6 +41,15 @@ class BindingController:
         """Store a placement; its Binding is started at once or when its node is ready."""
         steps = placement.steps if isinstance(placement, PendingPlacement) else ()
         names = {step.name for step in steps}
+        if steps:
+            log.debug(
+                "binding waits",
+                detail=True,
+                pod=placement.pod.key,
+                node=placement.node_name,
+                steps=", ".join(map(str, steps)),
+                decision=record.id,
+            )
         self._assumed[placement.pod.uid] = AssumedPlacement(placement, entry, record, names)
 
     def complete(self, uid: str, step: str) -> bool:
@@ -54,10 +63,14 @@ class BindingController:
         assumed = self._assumed[uid]
         self._binder.start(assumed.placement, assumed.record.id)
 
-    def drop(self, uid: str) -> QueuedPodInfo | None:
+    def drop(self, uid: str, reason: str) -> QueuedPodInfo | None:
         """Remove a placement; returns its queue entry."""
         assumed = self._assumed.pop(uid, None)
-        return assumed.entry if assumed is not None else None
+        if assumed is None:
+            return None
+        if not assumed.record.end:
+            schedule_result.dropped(assumed.placement, assumed.record, reason)
+        return assumed.entry
 
     def handle(self, event: ev.Event, now: float) -> Effects:
         """Record the result of a Binding."""
@@ -67,14 +80,14 @@ class BindingController:
         assumed = self._assumed.get(event.uid)
         if assumed is not None:
             assumed.record.end, assumed.record.problem = event.outcome.value, event.message
-        if event.outcome is not ev.BindOutcome.BOUND:
-            log.warning("binding failed", uid=event.uid, problem=event.message)
-            return NOTHING
         if assumed is None:
             return NOTHING
-        del self._assumed[event.uid]
         placement, entry, record = assumed.placement, assumed.entry, assumed.record
-        return schedule_result.bound(self._metrics, placement, entry, record.id, now)
+        if event.outcome is not ev.BindOutcome.BOUND:
+            schedule_result.failed(placement, record)
+            return NOTHING
+        del self._assumed[event.uid]
+        return schedule_result.bound(self._metrics, placement, entry, record, now)
 
     async def drain(self, timeout_s: float) -> None:
         """Wait for the Bindings in flight, as long as the timeout allows."""

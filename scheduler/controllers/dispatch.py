@@ -125,7 +125,7 @@ class ActionRunner:
                     self._recorder.record(actions.DropCondition(uid))
                     self._bindings.start(uid)
             case actions.DropPlacement(uid):
-                self._bindings.drop(uid)
+                self._bindings.drop(uid, "taken back")
             case _ if isinstance(action, actions.RecorderAction):
                 self._recorder.record(action)
             case _ if isinstance(action, MigrationAction):

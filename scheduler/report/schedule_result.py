@@ -1,8 +1,11 @@
-"""Reports the result of a scheduling attempt: the pod is bound, or pending with a reason."""
+"""Reports the result of a scheduling attempt: the pod is bound, or pending with a reason.
+
+Each decision has one log line with the same keys, whatever its ``result``.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -28,7 +31,7 @@ log = structlog.get_logger("scheduler")
 
 
 def bound(
-    metrics: Metrics, placement: Placement, entry: QueuedPodInfo, decision_id: str, now: float
+    metrics: Metrics, placement: Placement, entry: QueuedPodInfo, record: Record, now: float
 ) -> tuple[RecordScheduled | RecordPodEvent, ...]:
     """Log and count that a pod is bound; returns its events."""
     pod = placement.pod
@@ -36,17 +39,46 @@ def bound(
     log.info(
         f"Successfully scheduled pod {pod.name} to node {placement.node_name}"
         f" (GPU devices: {shown})",
-        namespace=pod.namespace,
-        decision=decision_id,
+        **_of_placement("placed", placement, record, ""),
     )
     metrics.attempts.labels("scheduled", metrics.profile).inc()
     label = str(entry.attempts + 1) if entry.attempts < ATTEMPTS_MAX else "15+"
     metrics.sli_s.labels(label).observe(now - entry.since)
     notes = (
-        RecordPodEvent(pod, reason, text, decision_id=decision_id)
-        for reason, text in placement.notes
+        RecordPodEvent(pod, reason, text, decision_id=record.id) for reason, text in placement.notes
     )
-    return (RecordScheduled(pod, placement.node_name, decision_id), *notes)
+    return (RecordScheduled(pod, placement.node_name, record.id), *notes)
+
+
+def failed(placement: Placement, record: Record) -> None:
+    """Log that the API server did not bind the pod."""
+    reason = record.problem or record.end
+    log.warning("binding failed", **_of_placement("failed", placement, record, reason))
+
+
+def dropped(placement: Placement, record: Record, reason: str) -> None:
+    """Log that a placement was taken back before its Binding ended."""
+    log.info("placement dropped", **_of_placement("dropped", placement, record, reason))
+
+
+def _of_placement(result: str, placement: Placement, record: Record, reason: str) -> dict[str, Any]:
+    devices = format_devices(placement.devices)
+    return _facts(result, placement.pod, record, placement.node_name, devices, reason)
+
+
+def _facts(
+    result: str, pod: Pod, record: Record, node_name: str, devices: str, reason: str
+) -> dict[str, Any]:
+    """The keys of the line of a decision; docs/logs.md explains them."""
+    return {
+        "result": result,
+        "pod": pod.key,
+        "node": node_name,
+        "devices": devices,
+        "reason": reason,
+        "decision": record.id,
+        "took_ms": round(record.took_s * 1e3, 1),
+    }
 
 
 def waits(placement: PendingPlacement) -> RecordWaiting:
@@ -75,5 +107,7 @@ def unscheduled(
     metrics.attempts.labels(result, metrics.profile).inc()
     for code in codes:
         metrics.rejections.labels(code.name).inc()
-    log.info("Unable to schedule pod", pod=pod.key, reason=record.message, decision=record.id)
+    log.info(
+        "Unable to schedule pod", **_facts("waits", pod, record, waits_for, "", record.message)
+    )
     return RecordUnscheduled(pod, record.message, reason, record.id, waits_for)

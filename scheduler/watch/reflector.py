@@ -31,6 +31,9 @@ from scheduler.watch.decode.api_types import Versioned, WatchEvent
 from scheduler.watch.decode.unreadable import NotAnObject, identity, problem_text
 from scheduler.watch.paged_list import Paging, Unreadable, decoded, pages
 
+TOO_MANY_REQUESTS = 429
+#: A server that just started refuses that many requests of a kind in a row (client-go retries too).
+START_REFUSALS_MAX = 5
 #: Random variation of a pause, so that many clients do not reconnect at the same time.
 JITTER = 0.2
 
@@ -98,6 +101,8 @@ class Reflector(Generic[E]):
     """Mirrors one source into the inbox.
 
     ``is_synced`` once the first list was delivered; ``is_healthy`` while the watch is open.
+    ``busy`` gets, instead of ``warn``, what a healthy server answers while its caches are filled:
+    429 before the first watch was open.
     """
 
     def __init__(
@@ -109,12 +114,14 @@ class Reflector(Generic[E]):
         rng: random.Random,
         limits: Limits = Limits(),  # noqa: B008 - frozen
         relists: Callable[[str, Cause], None] = lambda kind, cause: None,
+        busy: Callable[[str, str], None] | None = None,
     ) -> None:
         self._client = client
         self._source = source
         self._path = source.path
         self._emit = emit
         self._warn = warn
+        self._busy = busy or warn
         self._relists = relists
         self._rng = rng
         self._limits = limits
@@ -122,7 +129,7 @@ class Reflector(Generic[E]):
         self._failures = self._expiries = 0
         self._listed_at = float("-inf")
         self._is_listing = False
-        self._is_answered = self._is_served = False
+        self._is_answered = self._is_served = self._was_open = False
         self._listed = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
         self.is_synced = asyncio.Event()
@@ -176,7 +183,9 @@ class Reflector(Generic[E]):
                     if self._expiries == 1:  # the usual case: list at once
                         continue
                 self.is_healthy = False
-                self._warn(self._source.kind, str(problem))
+                (self._busy if self._is_starting(problem) else self._warn)(
+                    self._source.kind, str(problem)
+                )
                 # An attempt without a response has paused long enough meanwhile.
                 waited_s = 0.0 if self._is_answered else clock() - started
                 await asyncio.sleep(self._pause(problem, waited_s))
@@ -225,6 +234,11 @@ class Reflector(Generic[E]):
                 found.append(self._of_items(page.items or []))
                 version = version or page.metadata.resource_version
         return (source.paging.join(found) if source.paging else found[0]), version
+
+    def _is_starting(self, problem: Exception) -> bool:
+        """Whether the server may only be filling its caches after its start."""
+        is_busy = isinstance(problem, ApiError) and problem.status == TOO_MANY_REQUESTS
+        return is_busy and not self._was_open and self._failures <= START_REFUSALS_MAX
 
     def _is_version_gone(self, problem: Exception) -> bool:
         """Whether an upgraded server may serve the watched kind in another version."""
@@ -289,7 +303,7 @@ class Reflector(Generic[E]):
             silence_s=limits.silence_max_s,
             answer_s=min(limits.answer_max_s, limits.silence_max_s),
         ) as lines:
-            self.is_healthy = self._is_answered = True
+            self.is_healthy = self._is_answered = self._was_open = True
             async for line in lines:
                 self._take(line)
         if clock() - started < limits.pause_first_s:

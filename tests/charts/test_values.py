@@ -176,6 +176,7 @@ def test_every_scheduler_value_has_an_effect() -> None:
         "serviceAccount.create=false",
         "rbac.create=false",
         "scheduler.logJson=true",
+        "scheduler.logLevel=detail",
         "scheduler.verbose=true",
         "terminationGracePeriodSeconds=99",
         "imagePullSecrets[0].name=x",

@@ -22,7 +22,7 @@ EXAMPLES = ROOT / "examples"
 #: In the order in which a person would read them.
 PAGES = (
     *("install", "verify", "security", "fakegpu", "mig-dynamic", "troubleshooting"),
-    *("upgrade", "uninstall"),
+    *("logs", "upgrade", "uninstall"),
 )
 STANDS_FOR = {"POD": "pending", "NAMESPACE": "gpu-scheduler-tests", "NODE": "some-node"}
 #: Beginning of a command that is not typed here, and where it is seen.

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from scheduler.controllers.certificates.issuer import make_certificates
+from scheduler.model.well_known import UNUSABLE_DEVICES
 from tests.controlplane.conftest import MakeNode
+from tests.controlplane.workloads import Watcher, pod
 from tests.unit.gpuctl.cli import gpuctl
 from tools.controlplane import ControlPlane, wait_until
 from tools.product import NAMESPACE, ROOT, Product
@@ -150,8 +152,40 @@ def test_doctor_names_the_rights_that_a_limited_user_lacks(cp: ControlPlane) -> 
 
     result = gpuctl("doctor", "--kubeconfig", str(kubeconfig))
 
+    [line] = [each for each in result.out.splitlines() if "no right to" in each]
     assert result.status == 0
-    assert "WARN  nodes        not known: nodes is forbidden" in result.out
+    assert line.startswith("WARN  rights       no right to ")
+    assert line.endswith(" more")
+    assert "forbidden" not in result.out
+
+
+def test_namespace_that_does_not_exist_is_said_in_one_line(cp: ControlPlane) -> None:
+    result = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", "nope")
+
+    assert (result.status, result.out) == (1, "")
+    assert result.err == "gpuctl doctor: namespace nope does not exist; -n NS names another\n"
+
+
+def test_failed_gpus_and_pods_of_other_schedulers_are_found(
+    cp: ControlPlane, namespace: str, kwok_node: MakeNode
+) -> None:
+    kwok_node("broken", gpus=2, annotations={UNUSABLE_DEVICES: "1,x"})
+    foreign = pod("foreign", limits={"nvidia.com/gpu": "1"}, schedulerName="volcano")
+    here = Watcher(cp, namespace)
+    here.create(foreign)
+    here.bind("foreign", "doctored", {})
+    here.wait_bound(1)
+    here.create(pod("big", limits={"nvidia.com/gpu": "64"}))
+    here.wait_explained("big", "Insufficient nvidia.com/gpu")
+
+    status, findings = doctor(cp, namespace)
+
+    assert status == 0
+    assert findings["gpus"]["level"] == "WARN"
+    assert "broken" in findings["gpus"]["says"]
+    assert "volcano placed 1 on doctored" in findings["neighbours"]["says"]
+    assert "1 waits, oldest " in findings["pods"]["says"]
+    assert findings["pods"]["says"].endswith(", 1 INSUFFICIENT")
 
 
 def test_without_an_api_server_it_says_so_in_one_line() -> None:

@@ -12,6 +12,7 @@ from gpuctl.verify.report import CHECK_LIST
 from tools.lab.parts import PARTS
 
 ROOT = Path(__file__).parents[2]
+#: The bound of `make lab` in CI; docs/verify.md states it.
 LAB_MAX_S = 180
 
 

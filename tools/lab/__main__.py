@@ -54,7 +54,7 @@ def _run(folder: Path, began: float) -> str:
         result = folder / "verify.json"
         found = _gpuctl(
             "verify",
-            *("-o", "json", "--timeout", "20"),
+            *("-o", "json", "--timeout", "20", "--fill"),
             *("--kubeconfig", str(cluster.plane.kubeconfig)),
             *("--metrics-url", cluster.metrics_url),
         )

@@ -30,13 +30,17 @@ class Denial(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of one review; without a denial the pod is allowed."""
+    """The outcome of one review; without a denial the pod is allowed.
+
+    ``pod`` is its namespace and name; ``*`` is the suffix that the API server generates.
+    """
 
     patch: Sequence[Operation] = ()
     warnings: Sequence[str] = ()
     denial: Denial | None = None
     log: Sequence[str] = ()
     audit: Mapping[str, str] = {}
+    pod: str = ""
 
 
 class Refused(Exception):
@@ -68,6 +72,12 @@ class PodDraft:
     def key(self) -> str:
         """``namespace/name``; a pod of a controller has no namespace of its own yet."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def reference(self) -> str:
+        """``namespace/name``, or ``namespace/generateName*``."""
+        has_name = bool(raw_pod.text(raw_pod.metadata(self.pod).get("name")))
+        return self.key if has_name else f"{self.key}*"
 
     def annotate(self, changes: Mapping[str, Any]) -> None:
         """Set these annotations; None removes one."""

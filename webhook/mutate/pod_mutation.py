@@ -113,6 +113,7 @@ class PodMutation:
             denial=denial,
             log=tuple(draft.log),
             audit=draft.audit,
+            pod=draft.reference,
         )
 
 

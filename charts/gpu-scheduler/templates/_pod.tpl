@@ -60,6 +60,7 @@ topologySpreadConstraints:
     {{- if $scheduler.logJson }}
     - --log-json
     {{- end }}
+    - --log-level={{ $scheduler.logLevel | default "info" }}
     {{- if $scheduler.verbose }}
     - --verbose
     {{- end }}
@@ -110,6 +111,7 @@ topologySpreadConstraints:
 {{- define "gpu-scheduler.webhookContainer" -}}
 {{- $s := include "gpu-scheduler.settings" . | fromYaml -}}
 {{- $webhook := .Values.webhook | default dict -}}
+{{- $scheduler := .Values.scheduler | default dict -}}
 - name: webhook
   {{- include "gpu-scheduler.image" (list . "gpu-scheduler") | nindent 2 }}
   command: [python, -m, webhook]
@@ -123,9 +125,10 @@ topologySpreadConstraints:
     {{- if $webhook.clientCAConfigMap }}
     - --client-ca=/client-ca/ca.crt
     {{- end }}
-    {{- if (.Values.scheduler | default dict).logJson }}
+    {{- if $scheduler.logJson }}
     - --log-format=json
     {{- end }}
+    - --log-level={{ ternary "debug" ($scheduler.logLevel | default "info") (default false $scheduler.verbose) }}
   ports:
     - {name: webhook, containerPort: {{ $s.webhook.port }}, protocol: TCP}
   # The certificate may not exist yet.

@@ -7,15 +7,16 @@ from gpuctl.doctor.checks.dra import on_dra
 from gpuctl.doctor.checks.features import on_features
 from gpuctl.doctor.checks.memory import on_memory
 from gpuctl.doctor.checks.nodes import on_nodes
+from gpuctl.doctor.checks.pods import on_pods
 from gpuctl.doctor.checks.policies import on_guards
 from gpuctl.doctor.checks.webhook import on_webhook
 from gpuctl.doctor.facts import Facts
-from gpuctl.doctor.finding import Finding
+from gpuctl.doctor.finding import Finding, without_rights
 
 
 def examine(facts: Facts) -> list[Finding]:
     """All findings for these facts."""
-    return [
+    findings = [
         *on_cluster(facts),
         *on_features(facts),
         *on_memory(facts),
@@ -23,4 +24,6 @@ def examine(facts: Facts) -> list[Finding]:
         *on_webhook(facts),
         *on_nodes(facts),
         *on_dra(facts),
+        *on_pods(facts),
     ]
+    return without_rights(findings)

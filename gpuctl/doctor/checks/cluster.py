@@ -12,6 +12,7 @@ OLDEST = (1, 34)
 KINDS = ("podmigrations", "migpartitions")
 #: The server's Date header has a resolution of one second.
 SKEW_WARN_S = 3.0
+INSTALL = "helm install gpu-scheduler (docs/install.md)"
 UPGRADE = "helm upgrade the chart (docs/upgrade.md)"
 
 
@@ -41,7 +42,8 @@ def _kinds(facts: Facts) -> Finding:
         return unread("kinds", facts.kinds)
     missing = [kind for kind in KINDS if kind not in facts.kinds]
     if missing:
-        return fail("kinds", f"not served: {listed(missing)} of gpu-scheduler.io/v1alpha1", UPGRADE)
+        advice = INSTALL if facts.leader is None else UPGRADE
+        return fail("kinds", f"not served: {listed(missing)} of gpu-scheduler.io/v1alpha1", advice)
     return ok("kinds", f"served: {listed(KINDS)}")
 
 
@@ -68,7 +70,9 @@ def _leader(facts: Facts) -> Finding:
     )
     if lease is None:
         return fail(
-            "leader", f"no Lease in {facts.namespace}: no scheduler is installed there", UPGRADE
+            "leader",
+            f"no Lease in {facts.namespace}: no scheduler is installed there",
+            f"{INSTALL}; if it is in another namespace: --scheduler-namespace NS",
         )
     if not lease.holder or lease.renewed_at is None:
         return fail("leader", "no replica leads, so no pod is scheduled", where)
@@ -99,12 +103,11 @@ def _others(facts: Facts) -> Finding:
             f"another scheduler called {facts.scheduler} leads in {listed(others)}",
             "give one of them another scheduler.name: both would place the same pods",
         )
-    if isinstance(facts.strangers, Unread):
-        return unread("name", facts.strangers)
-    if facts.strangers:
+    strangers = () if isinstance(facts.pods, Unread) else facts.pods.strangers
+    if strangers:
         return warn(
             "name",
-            f"pods of {facts.scheduler} were bound by another scheduler: {listed(facts.strangers)}",
+            f"pods of {facts.scheduler} were bound by another scheduler: {listed(strangers)}",
             "look for a kube-scheduler profile or another scheduler of that name",
         )
     return ok("name", f"no other scheduler binds pods of {facts.scheduler}")

@@ -40,14 +40,12 @@ def recommended_mib(needed: int) -> int:
 def on_memory(facts: Facts) -> Iterable[Finding]:
     """Whether the scheduler's container has enough memory for the nodes and pods.
 
-    The checks of nodes report that nodes cannot be read.
+    The checks of nodes and pods report that these cannot be read.
     """
-    if isinstance(facts.pods, Unread):
-        yield unread(ABOUT, facts.pods)
-    elif isinstance(facts.memory_limit, Unread):
+    if isinstance(facts.memory_limit, Unread):
         yield unread(ABOUT, facts.memory_limit)
-    elif not isinstance(facts.nodes, Unread):
-        yield _compared(len(facts.nodes), facts.pods, facts.memory_limit, facts.namespace)
+    elif not isinstance(facts.nodes, Unread) and not isinstance(facts.pods, Unread):
+        yield _compared(len(facts.nodes), facts.pods.count, facts.memory_limit, facts.namespace)
 
 
 def _compared(nodes: int, pods: int, limit: MemoryLimit | None, namespace: str) -> Finding:

@@ -29,6 +29,7 @@ def on_nodes(facts: Facts) -> Iterable[Finding]:
     given = () if isinstance(facts.mutation, Unread) else facts.mutation.tolerates
     yield _taints(with_gpus, given)
     yield from _devices(with_gpus, served)
+    yield _gpus(with_gpus)
     yield _advertisers(with_gpus, facts, served)
     yield _numbers(facts)
     yield from _partition(with_gpus, served)
@@ -89,25 +90,41 @@ def _devices(nodes: list[Node], served: set[str]) -> Iterable[Finding]:
         )
     if by_dra:
         yield ok("devices", f"GPUs by the DRA driver {DRIVER}: {listed(by_dra)}")
-    ill = [
-        f"{node.name} ({held} of {node.capacity[resource]} {resource})"
-        for node in nodes
-        for resource, held in sorted(node.offers.items())
-        if held < node.capacity.get(resource, 0)
-    ]
-    if ill:
-        yield warn(
-            "devices",
-            f"unhealthy devices are not allocated: {listed(ill)}",
-            "look for XID errors in the node's kernel log",
-        )
-    if not bare and not ill:
+    if not bare:
         sums: dict[str, int] = {}
         for node in nodes:
             for resource, count in node.offers.items():
                 sums[resource] = sums.get(resource, 0) + count
         shown = [f"{count} {resource}" for resource, count in sorted(sums.items()) if count]
         yield ok("devices", f"advertised: {', '.join(shown) or 'none'}")
+
+
+def _gpus(nodes: list[Node]) -> Finding:
+    """GPUs that exist and that no pod gets: failed, or not allocatable."""
+    flawed = [node for node in nodes if node.flaw]
+    if flawed:
+        first = flawed[0]
+        return warn(
+            "gpus",
+            f"invalid annotation {well_known.UNUSABLE_DEVICES} on"
+            f" {listed([node.name for node in flawed])}: {first.flaw}; no GPU is assigned there",
+            f"kubectl annotate node {first.name} {well_known.UNUSABLE_DEVICES}- and write it again,"
+            " for example as 0,3",
+        )
+    failed = [
+        f"{node.name} (GPU {', '.join(map(str, node.failed))})" for node in nodes if node.failed
+    ]
+    ill = [
+        f"{node.name} ({held} of {node.capacity[resource]} {resource})"
+        for node in nodes
+        for resource, held in sorted(node.offers.items())
+        if held < node.capacity.get(resource, 0)
+    ]
+    parts = [f"failed: {listed(failed)}"] if failed else []
+    parts += [f"unhealthy devices are not allocatable: {listed(ill)}"] if ill else []
+    if parts:
+        return warn("gpus", "; ".join(parts), "look for XID errors in the node's kernel log")
+    return ok("gpus", "all GPUs are allocatable, none is marked as failed")
 
 
 def _advertisers(nodes: list[Node], facts: Facts, served: set[str]) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from gpuctl.doctor.checks.cluster import INSTALL
 from gpuctl.doctor.facts import Certificate, Entry, Facts, Mutation, Unread, Webhook
 from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
 
@@ -21,7 +22,9 @@ def on_webhook(facts: Facts) -> Iterable[Finding]:
         yield warn(
             "webhook",
             "not registered: no CUDA_VISIBLE_DEVICES is set, no MIG request steps down",
-            "helm upgrade with webhook.enabled=true, unless this is intended",
+            INSTALL
+            if facts.leader is None
+            else "helm upgrade with webhook.enabled=true, unless this is intended",
         )
         return
     else:

@@ -44,7 +44,9 @@ _NO_POD = Pod(uid="", name="", namespace="")
 
 
 class Record(msgspec.Struct, kw_only=True, gc=False):
-    """One decision. ``placement`` has no pod in it; times are on the loop's clock."""
+    """One decision. ``placement`` has no pod in it; times are on the loop's clock, and ``took_s``
+    is the time that deciding took.
+    """
 
     number: int
     id: str
@@ -63,6 +65,7 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
     diagnosis: Diagnosis | None = None
     preemption: PreemptionOutcome | None = None
     rows: int = 0
+    took_s: float = 0.0
     end: str = ""
     problem: str = ""
 

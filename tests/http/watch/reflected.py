@@ -28,6 +28,7 @@ class Mirror:
         self.events: asyncio.Queue[ev.Event] = asyncio.Queue()
         self.warnings: list[tuple[str, str]] = []
         self.warned = asyncio.Event()
+        self.refusals: list[tuple[str, str]] = []
         self.relists: list[tuple[str, str]] = []
         self.reflector = Reflector(
             client,
@@ -37,6 +38,7 @@ class Mirror:
             random.Random(1),
             limits,
             lambda kind, reason: self.relists.append((kind, reason)),
+            busy=lambda kind, problem: self.refusals.append((kind, problem)),
         )
 
     def _warn(self, kind: str, problem: str) -> None:

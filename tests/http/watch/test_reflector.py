@@ -276,7 +276,28 @@ async def test_retry_after_delays_the_next_request(api: FakeApi, client: Client)
         await api.next(WATCH)
 
         assert loop.time() - asked >= 0.99
-    assert (api.count(LIST), len(mirror.warnings)) == (1, 1)
+    assert (api.count(LIST), len(mirror.refusals), mirror.warnings) == (1, 1, [])
+
+
+@pytest.mark.parametrize(
+    ("answers", "refused", "warned"),
+    [
+        pytest.param([failure(429)] * 5, 5, 0, id="while-the-server-fills-its-caches"),
+        pytest.param([failure(429)] * 6, 5, 1, id="for-long"),
+        pytest.param([failure(500)], 0, 1, id="another-status"),
+        pytest.param([Stream(end="break"), failure(429)], 0, 2, id="after-a-watch-was-open"),
+    ],
+)
+async def test_only_refusals_of_a_starting_server_are_no_warnings(
+    api: FakeApi, client: Client, answers: list[Answer], refused: int, warned: int
+) -> None:
+    api.script(LIST, reply(listed("7")))
+    api.script(WATCH, *answers, QUIET)
+    async with running(client) as mirror:
+        for _ in range(len(answers) + 1):
+            await api.next(WATCH)
+
+    assert (len(mirror.refusals), len(mirror.warnings)) == (refused, warned)
 
 
 async def test_backoff_grows_and_resets_after_progress(api: FakeApi, client: Client) -> None:

@@ -46,13 +46,52 @@ async def test_a_review_over_tls_is_answered_and_the_seeds_lines_are_logged(fold
         }
     ]
     assert with_query == response
-    events = [line["event"] for line in lines if line["log_level"] == "info"]
+    events = [line["event"] for line in lines if line["log_level"] != "warning"]
     assert events[:4] == [
         f"Starting GPU allocation webhook server on port {server.port}",
         "Webhook server ready",
         "Reviewing pod: team-a/w-0",
         "Injecting CUDA_VISIBLE_DEVICES=0,1 for pod w-0 (index 0)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "facts"),
+    [
+        pytest.param(
+            MAPPED, AdmissionDecision(), {"pod": "team-a/w-0", "result": "patched"}, id="mapped"
+        ),
+        pytest.param(
+            pod(container(limits={MIG_2G: "1"}), name="", owner="ReplicaSet"),
+            AdmissionDecision(rewrites=(rewrite(),), reservation="r-1"),
+            {"pod": "team-a/w-6bd69b846c-*", "result": "patched", "reservation": "r-1"},
+            id="generated-name",
+        ),
+        pytest.param(
+            MIG_POD,
+            AdmissionDecision(denied="no tier is left"),
+            {"pod": "team-a/w-0", "result": "denied", "reason": "no tier is left"},
+            id="denied",
+        ),
+        pytest.param(
+            pod(), AdmissionDecision(), {"pod": "team-a/w-0", "result": "unchanged"}, id="plain"
+        ),
+    ],
+)
+async def test_an_admitted_pod_has_one_info_line(
+    folder: Path, asked: Any, said: AdmissionDecision, facts: dict[str, str]
+) -> None:
+    """With its keys; what the webhook does with the pod has the level detail."""
+    with capture_logs() as lines:
+        async with SchedulerEnd(folder / "s", says(said)), serving(folder) as (_, session):
+            await post(session, body(object=asked))
+
+    [line] = [one for one in lines if one["event"].startswith("Reviewing pod: ")]
+    steps = [one for one in lines if one.get("detail")]
+    assert {key: line[key] for key in line if key not in ("event", "log_level")} == facts
+    assert [one for one in lines if one.get("pod")] == [line, *steps]
+    assert {one["log_level"] for one in steps} <= {"debug"}
+    assert line["log_level"] == "info"
 
 
 @pytest.mark.contract("S2-13", "S3-26")

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
 from gpuctl.doctor.checks import examine
 from gpuctl.doctor.facts import (
@@ -19,15 +18,17 @@ from gpuctl.doctor.facts import (
     Guard,
     Leader,
     Mutation,
+    Neighbour,
     Plugin,
+    PodsSeen,
     Quota,
     Right,
     Slice,
     Taint,
     Unread,
+    Waiting,
 )
 from gpuctl.doctor.finding import Level
-from gpuctl.doctor.rights import rights, rights_of_moves, rights_of_preemption
 from tests.unit.gpuctl.doctor.wellcluster import (
     BY_DRA,
     DRIVEN,
@@ -56,7 +57,7 @@ def test_where_all_is_well_every_finding_is_ok_and_asks_for_nothing() -> None:
 
     assert {one.level for one in found} == {Level.OK}
     assert [one.advice for one in found if one.advice] == []
-    assert len({one.about for one in found}) == len(found) == 22
+    assert len({one.about for one in found}) == len(found) == 25
 
 
 FAULTS = [
@@ -116,7 +117,37 @@ FAULTS = [
     pytest.param(
         {"schedulers": ("gpu-scheduler-system", "old")}, "FAIL", "name", "old", id="two-schedulers"
     ),
-    pytest.param({"strangers": ("team/p",)}, "WARN", "name", "team/p", id="bound-by-a-stranger"),
+    pytest.param(
+        {"pods": PodsSeen(strangers=("team/p",))},
+        "WARN",
+        "name",
+        "team/p",
+        id="bound-by-a-stranger",
+    ),
+    pytest.param(
+        {"pods": PodsSeen(neighbours=(Neighbour("default-scheduler", 3, ("n1", "n2")),))},
+        "WARN",
+        "neighbours",
+        "default-scheduler placed 3 on n1, n2",
+        id="neighbours",
+    ),
+    pytest.param(
+        {"pods": PodsSeen(waiting=Waiting(7, 1100, (("INSUFFICIENT", 5), ("TAINT", 2))))},
+        "WARN",
+        "pods",
+        "7 wait, oldest 18m, 5 INSUFFICIENT, 2 TAINT",
+        id="pods-that-wait-for-long",
+    ),
+    pytest.param(
+        {"nodes": node(failed=(1, 3))}, "WARN", "gpus", "failed: n1 (GPU 1, 3)", id="failed-gpus"
+    ),
+    pytest.param(
+        {"nodes": node(flaw="'abc' is no list of indexes")},
+        "WARN",
+        "gpus",
+        "unusable-devices on n1: 'abc' is no list of indexes",
+        id="unreadable-annotation",
+    ),
     pytest.param(
         {"quotas": (Quota("team", "gpus", GPU, 4, 4),)}, "WARN", "quotas", "4 of 4", id="quota"
     ),
@@ -191,7 +222,7 @@ FAULTS = [
         "none advertised",
         id="no-plugin",
     ),
-    pytest.param({"nodes": node(offers={GPU: 3})}, "WARN", "devices", "3 of 4", id="unhealthy"),
+    pytest.param({"nodes": node(offers={GPU: 3})}, "WARN", "gpus", "3 of 4", id="unhealthy"),
     pytest.param(
         {"plugins": (Plugin("a/p", ("n1",)), Plugin("b/p", ("n1",)))},
         "FAIL",
@@ -314,9 +345,12 @@ def test_where_all_is_well_it_says_what_there_is(
 
 def test_unhealthy_and_missing_devices_get_separate_causes() -> None:
     nodes = (replaced(N1, offers={GPU: 3}), replaced(N1, name="n2", offers={}, capacity={}))
-    found = [one for one in examine(facts(nodes=nodes)) if one.about == "devices"]
+    found = [one for one in examine(facts(nodes=nodes)) if one.level is not Level.OK]
 
-    assert [one.level for one in found] == [Level.FAIL, Level.WARN]
+    assert [(one.about, one.level) for one in found] == [
+        ("devices", Level.FAIL),
+        ("gpus", Level.WARN),
+    ]
 
 
 def unreadable() -> Iterator[str]:
@@ -333,63 +367,3 @@ def test_a_fact_that_may_not_be_read_is_a_warning_with_the_reason(field: str) ->
 
     assert [one.level for one in bad] == [Level.WARN]
     assert bad[0].says == "not known: forbidden"
-
-
-HOME = "gpu-scheduler-system"
-
-
-@pytest.mark.parametrize(
-    ("missing", "result"),
-    [
-        pytest.param(tuple(rights_of_moves(HOME)), "has no right to migrate pods", id="off"),
-        pytest.param(
-            tuple(one for one in rights_of_moves(HOME) if one not in rights_of_preemption()),
-            "has no right to migrate pods",
-            id="off-with-preemption",
-        ),
-        pytest.param(tuple(rights_of_moves(HOME)[:1]), "may only report migrations", id="report"),
-    ],
-)
-def test_moves_that_are_switched_off_are_told_and_no_fault(
-    missing: tuple[Right, ...], result: str
-) -> None:
-    (found,) = [one for one in examine(facts(missing_for_moves=missing)) if one.about == "moves"]
-
-    assert found.level is Level.OK
-    assert result in found.says
-
-
-@pytest.mark.parametrize(
-    ("file", "questions"),
-    [
-        pytest.param("rbac.yaml", rights(HOME, "gpu-scheduler"), id="always"),
-        pytest.param("rbac-migrations.yaml", rights_of_moves(HOME), id="moves"),
-        pytest.param("rbac-preemption.yaml", rights_of_preemption(), id="preemption"),
-    ],
-)
-def test_the_rights_asked_for_are_those_of_the_shipped_roles(
-    file: str, questions: list[Right]
-) -> None:
-    shipped = set()
-    for each in yaml.safe_load_all((ROOT / "cluster" / file).read_text()):
-        space = each["metadata"].get("namespace", "")
-        for rule in each.get("rules", ()):
-            shipped |= {
-                (group, kind, verb, space, name)
-                for group in rule["apiGroups"]
-                for kind in rule["resources"]
-                for verb in rule["verbs"]
-                for name in rule.get("resourceNames", [""])
-            }
-    asked = {
-        (
-            one.group,
-            f"{one.resource}/{one.subresource}".rstrip("/"),
-            one.verb,
-            one.namespace,
-            one.name,
-        )
-        for one in questions
-    }
-
-    assert asked == shipped

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuctl.doctor.api_types import ApiObject, Page, memory_limit_of
+from gpuctl.doctor.api_types import ApiObject, memory_limit_of
 from gpuctl.doctor.checks.memory import needed_mib, on_memory, recommended_mib
-from gpuctl.doctor.facts import MemoryLimit, Unread
+from gpuctl.doctor.facts import MemoryLimit, PodsSeen, Unread
 from gpuctl.doctor.finding import Level
 from tests.unit.gpuctl.doctor.wellcluster import N1, facts
 
@@ -34,7 +34,9 @@ def limit(mib: int) -> MemoryLimit:
 def test_limit_is_compared_with_the_need_of_nodes_and_pods(
     nodes: int, pods: int, mib: int, level: Level
 ) -> None:
-    [found] = on_memory(facts(nodes=(N1,) * nodes, pods=pods, memory_limit=limit(mib)))
+    [found] = on_memory(
+        facts(nodes=(N1,) * nodes, pods=PodsSeen(count=pods), memory_limit=limit(mib))
+    )
 
     assert found.level is level
     assert found.says == (
@@ -47,23 +49,22 @@ def test_warning_names_a_limit_that_the_check_accepts() -> None:
     nodes, pods = (N1,) * 15_000, 100_000
     wanted = recommended_mib(needed_mib(len(nodes), pods))
 
-    [low] = on_memory(facts(nodes=nodes, pods=pods, memory_limit=limit(512)))
-    [raised] = on_memory(facts(nodes=nodes, pods=pods, memory_limit=limit(wanted)))
+    [low] = on_memory(facts(nodes=nodes, pods=PodsSeen(count=pods), memory_limit=limit(512)))
+    [raised] = on_memory(facts(nodes=nodes, pods=PodsSeen(count=pods), memory_limit=limit(wanted)))
 
     assert f"resources.limits.memory of the chart to {wanted}Mi" in low.advice
     assert raised.level is Level.OK
 
 
 def test_without_a_limit_the_need_is_reported_and_no_fault() -> None:
-    [found] = on_memory(facts(pods=500, memory_limit=None))
+    [found] = on_memory(facts(pods=PodsSeen(count=500), memory_limit=None))
 
     assert found.level is Level.OK
     assert "1 nodes and 500 pods need about" in found.says
 
 
-@pytest.mark.parametrize("fact", ["pods", "memory_limit"])
-def test_unread_fact_is_a_warning_with_the_cause(fact: str) -> None:
-    [found] = on_memory(facts(**{fact: Unread("forbidden")}))
+def test_unread_limit_is_a_warning_with_the_cause() -> None:
+    [found] = on_memory(facts(memory_limit=Unread("forbidden")))
 
     assert (found.level, found.says) == (Level.WARN, "not known: forbidden")
 
@@ -91,12 +92,3 @@ def test_limit_is_that_of_the_scheduler_container(resources: Any, found: Any) ->
     container = {"name": "scheduler", "resources": resources}
 
     assert memory_limit_of(deployment(WEBHOOK, container)) == found
-
-
-def test_first_page_has_the_number_of_the_other_pods() -> None:
-    page = msgspec.json.decode(
-        b'{"metadata": {"remainingItemCount": 41}, "items": [{"metadata": {"name": "p"}}]}',
-        type=Page,
-    )
-
-    assert len(page.items) + (page.metadata.remaining_item_count or 0) == 42

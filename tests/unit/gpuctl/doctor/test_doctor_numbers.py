@@ -10,7 +10,7 @@ import pytest
 from gpuctl.doctor.checks import examine
 from gpuctl.doctor.facts import Misnumbered, Unread
 from gpuctl.doctor.finding import Finding
-from gpuctl.doctor.numbers import Events, Items, misnumbered
+from gpuctl.doctor.numbers import Event, Items, misnumbered
 from tests.builders import pod_json
 from tests.unit.gpuctl.doctor.wellcluster import facts
 
@@ -35,8 +35,8 @@ def has(number: str, gpu: str) -> dict[str, Any]:
 def found(*pods: dict[str, Any], events: Any = ()) -> tuple[Misnumbered, ...]:
     nodes = msgspec.json.decode(msgspec.json.encode({"items": [NODE]}), type=Items)
     listed = msgspec.json.decode(msgspec.json.encode({"items": pods}), type=Items)
-    told = msgspec.json.decode(msgspec.json.encode({"items": list(events)}), type=Events)
-    return misnumbered(nodes, listed, told.items, "gpu-scheduler")
+    told = msgspec.json.decode(msgspec.json.encode(list(events)), type=list[Event])
+    return misnumbered(nodes, listed, told, "gpu-scheduler")
 
 
 def event(node: str, kind: str = "Node") -> dict[str, Any]:

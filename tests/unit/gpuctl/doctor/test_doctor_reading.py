@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from gpuctl.doctor.api_types import ApiObjects, entry_of, is_gpu_plugin, is_held, node_of, quotas_of
+from gpuctl.doctor.api_types import ApiObject, entry_of, is_gpu_plugin, is_held, node_of, quotas_of
 from gpuctl.doctor.certificate import check
 from gpuctl.doctor.facts import Certificate, Quota, Taint, Unread
 from scheduler.controllers.certificates.issuer import make_certificates
@@ -48,7 +48,7 @@ def test_objects_of_the_api_server_are_read_as_they_are() -> None:
             },
         ]
     }
-    node_thing, quota_thing = msgspec.convert(body, ApiObjects).items
+    node_thing, quota_thing = msgspec.convert(body["items"], list[ApiObject])
 
     assert node_of(node_thing) == replaced(
         N1, offers={GPU: 3}, taints=(Taint(GPU, "NoSchedule", "x"),)

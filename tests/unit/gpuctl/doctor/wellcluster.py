@@ -74,7 +74,6 @@ def facts(**changes: Any) -> Facts:
         missing_for_moves=(),
         missing_for_preemption=(),
         schedulers=("gpu-scheduler-system",),
-        strangers=(),
         quotas=(Quota("team", "gpus", GPU, 3, 4),),
     )
     return msgspec.structs.replace(healthy, **changes)

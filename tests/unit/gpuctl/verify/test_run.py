@@ -1,136 +1,26 @@
-"""One run against a small API server in memory: what it finds, and that nothing stays."""
+"""One run against a small API server in memory: what it finds."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from gpuctl.cluster_access import Access
-from gpuctl.doctor.finding import Finding, Level
+from gpuctl.doctor.finding import Level
 from gpuctl.verify.hosts import Raw
-from gpuctl.verify.run import Options, verify
-from gpuctl.verify.trial import LOWEST
-from scheduler.watch.client import ApiError
-from tests.patience import PATIENCE_S
-
-GPU = "nvidia.com/gpu"
-NAMESPACE = "gpu-verify-1"
-VERSION = {"resourceVersion": "1"}
-Place = Callable[[Raw], Raw]
-
-
-class Api:
-    """Nodes and PriorityClasses that are given; pods get what ``place`` writes on them."""
-
-    def __init__(self, place: Place, *nodes: Raw) -> None:
-        self._place = place
-        self._nodes = list(nodes)
-        self.pods: dict[str, Raw] = {}
-        self.namespaces: set[str] = set()
-        self.classes: dict[str, Raw] = {}
-        self.created: list[Raw] = []
-        self.refuses_pods = False
-        self.refuses_namespaces = False
-        self.has_pods = asyncio.Event()
-        self.on_namespace: Callable[[], None] = lambda: None
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        *,
-        params: Mapping[str, str] | None = None,
-        **_: Any,
-    ) -> bytes:
-        del params
-        parts = path.strip("/").split("/")
-        content = json.loads(body) if body else {}
-        return json.dumps(self._answer(method, parts, content)).encode()
-
-    def _answer(self, method: str, parts: list[str], content: Raw) -> Raw:
-        match method, parts:
-            case _, [*_, "pods"] | [*_, "pods", _]:
-                return self._pods(method, parts, content)
-            case "POST", [*_, "priorityclasses"]:
-                self.classes[content["metadata"]["name"]] = content
-            case "DELETE", [*_, "priorityclasses", name]:
-                del self.classes[name]
-            case "POST", ["api", "v1", "namespaces"]:
-                self.on_namespace()
-                if self.refuses_namespaces:
-                    raise ApiError(403, "namespaces is forbidden")
-                self.namespaces.add(content["metadata"]["name"])
-            case "DELETE", ["api", "v1", "namespaces", name]:
-                self.namespaces.discard(name)
-            case "GET", ["api", "v1", "namespaces", _] | [*_, "leases", _]:
-                raise ApiError(404, "not found")
-            case "GET", ["api", "v1", "nodes"]:
-                return {"metadata": VERSION, "items": self._nodes}
-        return {"metadata": VERSION, "items": []}
-
-    def _pods(self, method: str, parts: list[str], content: Raw) -> Raw:
-        match method, parts:
-            case "POST", _:
-                if self.refuses_pods:
-                    raise ApiError(403, "pods is forbidden")
-                self.created.append(content)
-                self.pods[content["metadata"]["name"]] = self._place(content)
-                self.has_pods.set()
-                return content
-            case "DELETE", _:
-                self.pods.clear()
-            case "GET", [*_, "pods", name]:
-                if name not in self.pods:
-                    raise ApiError(404, "not found")
-                return self.pods[name]
-        return {"metadata": VERSION, "items": list(self.pods.values()) if len(parts) > 3 else []}
-
-
-def gpu_node(name: str = "n1", **meta: Any) -> Raw:
-    ready = [{"type": "Ready", "status": "True"}]
-    return {
-        "metadata": {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}, **meta},
-        "spec": {},
-        "status": {"capacity": {GPU: "2"}, "allocatable": {GPU: "2"}, "conditions": ready},
-    }
-
-
-def waits(pod: Raw) -> Raw:
-    """As without a scheduler."""
-    return {**pod, "status": {}}
-
-
-def placed(pod: Raw) -> Raw:
-    """As on the node, but for what no node has."""
-    asked = pod["spec"]["containers"][0]["resources"]["limits"].get(GPU, "0")
-    if int(asked) <= 2:
-        return {**pod, "spec": {**pod["spec"], "nodeName": "n1"}}
-    message = f"0/1 nodes are available: x. can never be placed here: requests {asked}."
-    condition = {"type": "PodScheduled", "status": "False", "message": message}
-    return {**pod, "status": {"conditions": [condition]}}
-
-
-def options(timeout_s: float = PATIENCE_S, total_s: float = 60.0) -> Options:
-    return Options(
-        access=Access(),
-        scheduler="gpu-scheduler",
-        namespace=NAMESPACE,
-        image="x",
-        timeout_s=timeout_s,
-        total_s=total_s,
-    )
-
-
-async def run(api: Any, settings: Options) -> dict[str, Finding]:
-    said: list[Finding] = []
-    result = await verify(api, settings, said.append)
-    assert [one.about for one in result.findings] == [one.about for one in said]
-    return {one.about: one for one in said}
+from gpuctl.verify.run import verify
+from gpuctl.verify.trial_namespace import LOWEST
+from tests.unit.gpuctl.verify.small_api import (
+    GPU,
+    NAMESPACE,
+    VERSION,
+    Api,
+    gpu_node,
+    options,
+    placed,
+    run,
+    waits,
+)
 
 
 async def test_simulated_node_skips_what_needs_a_container() -> None:
@@ -161,17 +51,6 @@ async def test_checks_after_the_limit_are_skipped_and_all_is_removed() -> None:
 
     assert found["place"].level is Level.SKIP
     assert "0.3 s are over" in found["honours"].says
-    assert (api.namespaces, api.pods) == (set(), {})
-
-
-async def test_interrupted_run_leaves_nothing() -> None:
-    api = Api(waits, gpu_node())
-    task = asyncio.create_task(run(api, options(timeout_s=30.0)))
-    await api.has_pods.wait()
-    task.cancel()
-
-    with pytest.raises(asyncio.CancelledError):
-        await task
     assert (api.namespaces, api.pods) == (set(), {})
 
 
@@ -233,11 +112,95 @@ async def test_test_pods_preempt_no_pod_and_their_class_is_removed() -> None:
     assert classes == {}
 
 
-async def test_refused_namespace_leaves_no_priority_class() -> None:
+class Pulls(Api):
+    """A real node, whose pod waits for its image for some reads."""
+
+    def __init__(self, reads: int, reason: str) -> None:
+        node = gpu_node()
+        node["metadata"]["annotations"] = {}
+        super().__init__(placed, node)
+        self._reads, self._reason = reads, reason
+
+    def _pods(self, method: str, parts: list[str], content: Raw) -> Raw:
+        answer = super()._pods(method, parts, content)
+        if (method, parts[-1]) == ("GET", "place"):
+            self._reads -= 1
+            waiting = {"state": {"waiting": {"reason": self._reason, "message": "no such image"}}}
+            status = {"phase": "Pending", "containerStatuses": [waiting]}
+            return {**answer, "status": status if self._reads > 0 else {"phase": "Succeeded"}}
+        return answer
+
+    async def request(self, method: str, path: str, *args: Any, **more: Any) -> bytes:
+        if path.endswith("/place/log"):
+            return b"GPU 0: NVIDIA H100\n"
+        return await super().request(method, path, *args, **more)
+
+
+async def test_wait_for_an_image_is_noted_and_does_not_count() -> None:
+    notes: list[str] = []
+    api = Pulls(reads=20, reason="ContainerCreating")  # a second, with a limit of 0.3 s
+    result = await verify(api, options(timeout_s=0.3), print, notes.append)  # type: ignore[arg-type] # our own API server
+
+    found = {one.about: one for one in result.findings}
+    assert found["place"].says.endswith("nvidia-smi sees 1 GPU")
+    assert notes == ["place: waits for image x (ContainerCreating)"]
+
+
+async def test_image_that_cannot_be_pulled_is_named() -> None:
+    found = await run(Pulls(reads=10_000, reason="ErrImagePull"), options(timeout_s=0.3))
+
+    assert found["place"].level is Level.FAIL
+    assert found["place"].says.endswith("did not succeed there: ErrImagePull: no such image")
+
+
+def mig_node() -> Raw:
+    offered = {"nvidia.com/mig-1g.10gb": "4", "nvidia.com/mig-2g.20gb": "2"}
+    node = gpu_node()
+    node["status"] |= {"capacity": offered, "allocatable": offered}
+    return node
+
+
+async def test_free_instances_are_taken_only_if_asked_for() -> None:
+    api = Api(placed, mig_node())
+    asked = await run(api, options(timeout_s=0.3))
+    names = {one["metadata"]["name"] for one in api.created}
+
+    assert asked["fallback"].level is Level.SKIP
+    assert "would take all free 2g.20gb (2)" in asked["fallback"].says
+    assert asked["fallback"].advice.startswith("gpuctl verify --fill")
+    assert not any(name.startswith("filler-") for name in names)
+
+    await run(api, options(timeout_s=0.3, fill=True))
+
+    names = {one["metadata"]["name"] for one in api.created}
+    assert {"filler-0", "filler-1", "stepped"} <= names
+
+
+def service(namespace: str, **labels: str) -> Raw:
+    meta = {"namespace": namespace, "name": "dcgm", "labels": labels}
+    return {"metadata": meta, "spec": {"ports": [{"port": 9400}]}}
+
+
+OPERATOR = {"app": "nvidia-dcgm-exporter"}
+
+
+@pytest.mark.parametrize(
+    ("services", "level", "says"),
+    [
+        pytest.param([service("a")], Level.SKIP, "no Service with the label", id="by-name-only"),
+        pytest.param([service("b", **OPERATOR)], Level.FAIL, "no series", id="by-label"),
+        pytest.param(
+            [service("b", **OPERATOR), service("a", **OPERATOR)],
+            Level.SKIP,
+            "several exporters: a/dcgm, b/dcgm",
+            id="several",
+        ),
+    ],
+)
+async def test_exporter_is_found_by_its_label(services: list[Raw], level: Level, says: str) -> None:
     api = Api(placed, gpu_node())
-    api.refuses_namespaces = True
+    api.services = services
+    found = await run(api, options())
 
-    with pytest.raises(ApiError, match="forbidden"):
-        await run(api, options())
-
-    assert api.classes == {}
+    assert found["metrics"].level is level
+    assert says in found["metrics"].says
