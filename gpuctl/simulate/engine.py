@@ -27,6 +27,7 @@ from gpuctl.simulate.decode import to_pod
 from gpuctl.simulate.limit_ranges import LimitRanges
 from gpuctl.simulate.manifests import Document, Raw
 from gpuctl.simulate.result import Verdict, granted_verdict
+from gpuctl.simulate.validation.rejection import check_pod
 from gpuctl.simulate.workload_expansion import PlannedPod
 from scheduler.config import Config
 from scheduler.decide.batch import next_batch, plan_batch
@@ -116,6 +117,8 @@ class Simulator:
         self._count += 1
         raw = self._ranges.filled(_created(planned.raw, namespace, priority), namespace)
         asked = to_pod(raw, planned.document, planned.prefix)
+        if planned.is_bare:
+            check_pod(raw, planned.document)
         name = msgspec.structs.replace(asked, name=planned.name)
         resource_quota.count(self.cluster, namespace)
         reviewed = self._reviewed(planned, raw, asked)

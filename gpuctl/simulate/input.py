@@ -21,6 +21,7 @@ from gpuctl.simulate.decode import to_namespace, to_node, to_pod, to_quota
 from gpuctl.simulate.engine import Simulator
 from gpuctl.simulate.manifests import Document, object_of, text_of
 from gpuctl.simulate.result import Row, Verdict, to_row
+from gpuctl.simulate.validation.rejection import check_metadata, check_workload
 from gpuctl.simulate.workload_expansion import EXPANDERS, PlannedPod, bare, expand
 from scheduler.config import Config
 from scheduler.state.cache.cluster import Cluster
@@ -139,6 +140,8 @@ def _is_known(document: Document) -> bool:
 def _named(document: Document) -> Document:
     if not document.name:
         raise document.error("metadata.name", "is missing; give the object a name")
+    if not _exists(document):
+        check_metadata(document)
     return document
 
 
@@ -188,8 +191,17 @@ def _planned(
                     " template is not expanded"
                 )
             elif not document.metadata.get("ownerReferences"):
-                planned += expand(document, at)
+                planned += _expanded(document, at)
     return planned, remarks
+
+
+def _expanded(document: Document, namespace: str) -> list[PlannedPod]:
+    made = expand(document, namespace)
+    for pod in made[:1]:
+        to_pod(pod.raw, document, pod.prefix)
+    if not _exists(document):
+        check_workload(document)
+    return made
 
 
 def _create(

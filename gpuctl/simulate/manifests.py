@@ -22,7 +22,7 @@ Raw = dict[str, Any]
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """One object and its place: ``FILE:document N``."""
+    """One object and its place: ``FILE: document N``."""
 
     place: str
     raw: Raw
@@ -76,7 +76,7 @@ def read(names: list[str], on_document: Callable[[], None] = lambda: None) -> li
         for number, content in enumerate(_contents(shown, _bytes(name)), start=1):
             on_document()
             if content is not None:  # None: an empty document between two separators
-                documents += _objects(f"{shown}:document {number}", content)
+                documents += _objects(f"{shown}: document {number}", content)
     return documents
 
 
@@ -106,9 +106,9 @@ def _contents(shown: str, content: bytes) -> Iterator[Any]:
             number += 1
             yield document
     except yaml.YAMLError as error:
-        raise InputError(f"{shown}:document {number + 1}: {_yaml_problem(error)}") from None
+        raise InputError(f"{shown}: document {number + 1}: {_yaml_problem(error)}") from None
     except RecursionError:
-        raise _too_deep(f"{shown}:document {number + 1}") from None
+        raise _too_deep(f"{shown}: document {number + 1}") from None
 
 
 def _too_deep(place: str) -> InputError:
