@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -174,7 +174,8 @@ def _first_bad(holder: Raw, sides: tuple[str, ...]) -> tuple[str, str] | None:
     for side in sides:
         for name, amount in object_of(holder.get(side)).items():
             try:
-                resources.amount(name, amount)
+                if resources.amount(name, amount) < 0:
+                    return f"{side}[{name}]", f"{amount} is negative"
             except QuantityError as error:
                 return f"{side}[{name}]", str(error)
     return None

@@ -21,6 +21,7 @@ from gpuctl.simulate.decode import to_namespace, to_node, to_pod, to_quota
 from gpuctl.simulate.engine import Simulator
 from gpuctl.simulate.manifests import Document, object_of, text_of
 from gpuctl.simulate.result import Row, Verdict, to_row
+from gpuctl.simulate.validation import unknown_fields
 from gpuctl.simulate.validation.rejection import check_metadata, check_workload
 from gpuctl.simulate.workload_expansion import EXPANDERS, PlannedPod, bare, expand
 from scheduler.config import Config
@@ -68,6 +69,7 @@ def simulate(
     ``now`` is Unix time; it gives nodes with a creationTimestamp their age.
     """
     known, remarks = _sorted(documents)
+    remarks += unknown_fields.notes(document for document in documents if not _exists(document))
     simulator = Simulator(config)
     for document in known["Node"]:
         simulator.add_node(to_node(node_with_status(_named(document))), now)

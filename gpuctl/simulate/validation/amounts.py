@@ -28,11 +28,7 @@ def _amount(resource: str, amount: object, path: str) -> Iterator[Problem]:
     if name is not None:
         yield Problem(path, name)
     nano = _nano(amount)
-    if nano is None:
-        return
-    if nano < 0:
-        yield Problem(path, f"{amount} is negative")
-    if nano % _NANO and names.is_counted(resource):
+    if nano is not None and nano % _NANO and names.is_counted(resource):
         yield Problem(path, f"{amount} is not a whole number")
 
 

@@ -47,9 +47,7 @@ def _volumes(held: Raw, path: str, known: set[str]) -> Iterator[Problem]:
         known.add(name)
 
 
-def _container(
-    container: Raw, path: str, volumes: set[str], taken: set[str]
-) -> Iterator[Problem]:
+def _container(container: Raw, path: str, volumes: set[str], taken: set[str]) -> Iterator[Problem]:
     yield from _name(container, path, taken)
     if not container.get("image"):
         yield Problem(f"{path}image", REQUIRED)

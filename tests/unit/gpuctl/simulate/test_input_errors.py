@@ -69,13 +69,15 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
             id="a-bad-capacity",
         ),
         pytest.param(
-            POD + f"spec: {{containers: [{{name: c, image: x, resources: {{requests: {{{GPU}: 1}}}}}}]}}",
+            POD + f"spec: {{containers: [{{name: c, image: x, resources: {{requests: {{{GPU}: 1}}"
+            "}}]}",
             f"stdin: document 1 (Pod a): spec.containers[0].resources.limits: {GPU} needs a limit"
             " equal to its request of 1",
             id="a-gpu-without-limit",
         ),
         pytest.param(
-            POD + "spec: {containers: [{name: c, image: x, resources: {requests: {nvidia.com/gpu: 1},"
+            POD
+            + "spec: {containers: [{name: c, image: x, resources: {requests: {nvidia.com/gpu: 1},"
             " limits: {nvidia.com/gpu: 2}}}]}",
             "stdin: document 1 (Pod a): spec.containers[0].resources.requests: nvidia.com/gpu: 1 is"
             " not equal to its limit of 2",
@@ -216,7 +218,9 @@ metadata: {name: d}
 spec:
   selector: {matchLabels: {a: d}}
   replicas:
-  template: {metadata: {labels: {a: d}, annotations: }, spec: {tolerations: , containers: [{name: c, image: x}]}}
+  template:
+    metadata: {labels: {a: d}, annotations: }
+    spec: {tolerations: , containers: [{name: c, image: x}]}
 """
     assert [row["node"] for row in rows(text)] == ["n1", "n1"]
 
