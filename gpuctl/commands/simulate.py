@@ -10,7 +10,7 @@ from typing import Final
 import click
 import msgspec
 
-from gpuctl.command import Strict
+from gpuctl.command import Strict, note
 from gpuctl.output import gpu_diagram, gpu_rows, table
 from gpuctl.output.progress import ProgressBar
 from gpuctl.simulate.input import Report
@@ -82,7 +82,7 @@ def simulate(
         now = datetime.now(UTC).timestamp()
         report = run_simulation(documents, settings, namespace, progress.decided, now)
     for remark in [*report.remarks, *(report.packings if output != "table" else ())]:
-        click.echo(f"gpuctl simulate: {remark}", err=True)
+        note(remark)
     _write(report, output)
     if fail_on_wait and any(row.state != PLACED for row in report.rows):
         sys.exit(WAITING)
@@ -112,6 +112,6 @@ def _write(report: Report, output: str) -> None:
         table.show(gpu_diagram.text(gpu_rows.rows_of(report.cluster)))
         return
     if not report.rows:
-        click.echo("the input contains no pod to place", err=True)
+        note("the input contains no pod to place")
         return
     table.show(table.report(report.rows, table.usage_of(report.cluster), report.packings))
