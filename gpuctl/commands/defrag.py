@@ -18,8 +18,8 @@ import click
 
 from gpuctl import cluster_access, snapshots
 from gpuctl.cluster_access import Access
-from gpuctl.defrag_progress import POLL_S, STEP_MAX_S, NotYet, Placed, Ready, Replan, next_step
 from gpuctl.command import note
+from gpuctl.defrag_progress import POLL_S, STEP_MAX_S, NotYet, Placed, Ready, Replan, next_step
 from gpuctl.input_error import InputError, NotReached
 from gpuctl.options import Strict, UsageError, reaching
 from gpuctl.output import defrag as defrag_output

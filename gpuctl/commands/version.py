@@ -1,4 +1,4 @@
-"""``gpuctl version``: prints the version of the installed package, with which a bug report begins."""
+"""``gpuctl version``: prints the version of the installed package, for bug reports."""
 
 from __future__ import annotations
 
