@@ -6,10 +6,13 @@ from typing import Any, Final
 
 import pytest
 
+from gpuctl.simulate.validation import unknown_fields
 from tests.rejected_inputs import ACCEPTED, REJECTED
 from tools.controlplane import ApiError, ControlPlane
+from tools.golden import api_fields
 
 Json = dict[str, Any]
+OPENAPI: Final = ("api/v1", "apis/apps/v1", "apis/batch/v1")
 FOLDERS: Final = {
     "Pod": "/api/v1/namespaces/{}/pods",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
@@ -39,3 +42,17 @@ def test_api_server_rejects_the_field(cp: ControlPlane, namespace: str, case: st
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_api_server_accepts_the_object(cp: ControlPlane, namespace: str, case: str) -> None:
     create(cp, namespace, ACCEPTED[case])
+
+
+def test_every_field_of_the_server_is_known_to_the_notes(cp: ControlPlane) -> None:
+    """A field that a newer server adds would be noted as a typing error."""
+    known = unknown_fields.fields()
+    new = {
+        f"{name}.{prop}"
+        for path in OPENAPI
+        for name, row in api_fields.fields(cp.client.get(f"/openapi/v3/{path}")).items()
+        for prop in row
+        if prop not in known.get(name, {})
+    }
+
+    assert new == set()

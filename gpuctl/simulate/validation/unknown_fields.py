@@ -31,7 +31,7 @@ def notes(documents: Iterable[Document]) -> list[str]:
 
 
 def _of(document: Document) -> Iterator[str]:
-    if document.kind not in _fields():
+    if document.kind not in fields():
         return
     for path, near in _unknown(document.raw, document.kind, ()):
         line = document.line(path)
@@ -45,7 +45,7 @@ def _of(document: Document) -> Iterator[str]:
 
 def _unknown(value: Any, name: str, path: Steps) -> Iterator[tuple[Steps, str]]:
     """The paths of unknown fields below an object called ``name``, with the nearest field."""
-    known = _fields()[name]
+    known = fields()[name]
     if isinstance(value, list):
         for position, item in enumerate(value):
             yield from _unknown(item, name, (*path, position))
@@ -64,6 +64,7 @@ def _shown(path: Steps) -> str:
 
 
 @cache
-def _fields() -> Fields:
-    fields: Fields = json.loads(_FILE.read_text(encoding="utf-8"))
-    return fields
+def fields() -> Fields:
+    """The properties of each object of the API, with the object that each refers to."""
+    read: Fields = json.loads(_FILE.read_text(encoding="utf-8"))
+    return read
