@@ -7,9 +7,10 @@ Each property of ``PodSpec``, and of every object inside that matters to placeme
 * unsupported  there are values that we reject with a reason, see ``model/pods/pod_fields.py``
 * unread       no code reads it, because what it is about does not exist here
 
-The names come from the OpenAPI document of the API server (``gpuctl/simulate/validation/api_fields.json``);
-a property without a row fails a test. "Irrelevant" and "unsupported" were decided by reading what
-the plugins under ``pkg/scheduler/framework/plugins`` of Kubernetes 1.37.2 look at.
+The names come from the OpenAPI documents of the API server
+(``gpuctl/simulate/validation/api_fields.json``); a property without a row fails a test.
+"Irrelevant" and "unsupported" were decided by reading what the plugins under
+``pkg/scheduler/framework/plugins`` of Kubernetes 1.37.2 look at.
 
 Must never: be consulted for a decision; it documents, the code in podfields decides.
 """
