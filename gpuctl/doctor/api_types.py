@@ -12,7 +12,6 @@ import msgspec
 
 from gpuctl.doctor.facts import Entry, Leader, MemoryLimit, Node, Quota, Taint
 from scheduler.model import well_known
-from scheduler.model.gpu import physical_gpus
 from scheduler.model.integer_text import whole
 from scheduler.model.lease import Lease
 from scheduler.model.limits import NODE_GPUS_MAX
@@ -71,8 +70,6 @@ def node_of(node: ApiObject) -> Node:
         offers=_gpus(node.status.get("allocatable")),
         capacity=_gpus(node.status.get("capacity")),
         taints=tuple(map(taint_of, node.spec.get("taints") or ())),
-        failed=tuple(sorted(physical_gpus.failed_gpus(node.metadata.annotations))),
-        flaw=physical_gpus.flaw(node.metadata.annotations),
         is_ready=any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
         is_cordoned=bool(node.spec.get("unschedulable")),
     )

@@ -33,18 +33,13 @@ class Taint(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """``gpus`` is the count in its labels, ``offers`` its allocatable GPU resources.
-
-    ``failed`` are the indexes of failed GPUs in its annotation; ``flaw`` if it cannot be read.
-    """
+    """``gpus`` is the count in its labels, ``offers`` its allocatable GPU resources."""
 
     name: str
     gpus: int = 0
     offers: dict[str, int] = {}
     capacity: dict[str, int] = {}
     taints: tuple[Taint, ...] = ()
-    failed: tuple[int, ...] = ()
-    flaw: str = ""
     is_ready: bool = True
     is_cordoned: bool = False
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from gpuctl.doctor.facts import Facts, Node, Taint, Unread
 from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
@@ -29,7 +29,6 @@ def on_nodes(facts: Facts) -> Iterable[Finding]:
     given = () if isinstance(facts.mutation, Unread) else facts.mutation.tolerates
     yield _taints(with_gpus, given)
     yield from _devices(with_gpus, served)
-    yield from _failed(facts.nodes)
     yield _advertisers(with_gpus, facts, served)
     yield _numbers(facts)
     yield from _partition(with_gpus, served)
@@ -109,27 +108,6 @@ def _devices(nodes: list[Node], served: set[str]) -> Iterable[Finding]:
                 sums[resource] = sums.get(resource, 0) + count
         shown = [f"{count} {resource}" for resource, count in sorted(sums.items()) if count]
         yield ok("devices", f"advertised: {', '.join(shown) or 'none'}")
-
-
-def _failed(nodes: Sequence[Node]) -> Iterable[Finding]:
-    """The annotation with the indexes of failed GPUs."""
-    unclear = [node for node in nodes if node.flaw]
-    if unclear:
-        yield fail(
-            "failed gpus",
-            f"no pod gets a GPU of {listed([node.name for node in unclear])}: annotation"
-            f" {well_known.UNUSABLE_DEVICES}: {unclear[0].flaw}",
-            f"kubectl annotate node {unclear[0].name} --overwrite"
-            f" {well_known.UNUSABLE_DEVICES}=INDEXES",
-        )
-    broken = [f"{node.name} ({','.join(map(str, node.failed))})" for node in nodes if node.failed]
-    if broken:
-        yield warn(
-            "failed gpus",
-            f"listed as failed: {listed(broken)}",
-            "where the kubelet assigns GPUs, the device plugin must report them unhealthy too;"
-            " repair them, then remove the index",
-        )
 
 
 def _advertisers(nodes: list[Node], facts: Facts, served: set[str]) -> Finding:

@@ -116,16 +116,6 @@ FAULTS = [
     pytest.param(
         {"schedulers": ("gpu-scheduler-system", "old")}, "FAIL", "name", "old", id="two-schedulers"
     ),
-    pytest.param(
-        {"nodes": node(failed=(1, 3))}, "WARN", "failed gpus", "n1 (1,3)", id="failed-gpus"
-    ),
-    pytest.param(
-        {"nodes": node(flaw="1-3 is no index")},
-        "FAIL",
-        "failed gpus",
-        "no pod gets a GPU of n1: annotation gpu-scheduler.io/unusable-devices: 1-3 is no index",
-        id="unreadable-failed-gpus",
-    ),
     pytest.param({"strangers": ("team/p",)}, "WARN", "name", "team/p", id="bound-by-a-stranger"),
     pytest.param(
         {"quotas": (Quota("team", "gpus", GPU, 4, 4),)}, "WARN", "quotas", "4 of 4", id="quota"

@@ -34,11 +34,7 @@ def test_objects_of_the_api_server_are_read_as_they_are() -> None:
     body = {
         "items": [
             {
-                "metadata": {
-                    "name": "n1",
-                    "labels": {"nvidia.com/gpu.count": "4"},
-                    "annotations": {"gpu-scheduler.io/unusable-devices": "1, 3"},
-                },
+                "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.count": "4"}},
                 "spec": {"taints": [{"key": GPU, "value": "x", "effect": "NoSchedule"}]},
                 "status": {
                     "allocatable": {GPU: "3", "cpu": "64"},
@@ -55,7 +51,7 @@ def test_objects_of_the_api_server_are_read_as_they_are() -> None:
     node_thing, quota_thing = msgspec.convert(body, ApiObjects).items
 
     assert node_of(node_thing) == replaced(
-        N1, offers={GPU: 3}, taints=(Taint(GPU, "NoSchedule", "x"),), failed=(1, 3)
+        N1, offers={GPU: 3}, taints=(Taint(GPU, "NoSchedule", "x"),)
     )
     assert quotas_of(quota_thing) == [Quota("team", "q", GPU, 0, 2)]
     by_url = {"name": "e", "clientConfig": {"url": "https://127.0.0.1:8443/mutate"}}
