@@ -243,7 +243,7 @@ REJECTED: Final[dict[str, tuple[Json, str]]] = {
         "spec.template.spec.restartPolicy",
     ),
     "indexed-job-without-completions": (
-        workload("Job", spec={"completionMode": "Indexed"}),
+        workload("Job", spec={"completionMode": "Indexed", "parallelism": 2}),
         "spec.completions",
     ),
     "job-mode": (workload("Job", spec={"completionMode": "Ordered"}), "spec.completionMode"),
@@ -289,4 +289,5 @@ ACCEPTED: Final[dict[str, Json]] = {
         template={"containers": [container(volumeMounts=[{"name": "data", "mountPath": "/data"}])]},
     ),
     "job": workload("Job", spec={"completionMode": "Indexed", "completions": 2}),
+    "indexed-job-of-one-pod": workload("Job", spec={"completionMode": "Indexed"}),
 }

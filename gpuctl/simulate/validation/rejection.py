@@ -68,7 +68,9 @@ def _scaled(raw: Raw) -> Iterator[Problem]:
 def _job(raw: Raw) -> Iterator[Problem]:
     spec = object_of(raw.get("spec"))
     yield from one_of(spec, "completionMode", ("NonIndexed", "Indexed"), "spec.")
-    if spec.get("completionMode") == "Indexed" and "completions" not in spec:
+    # With neither of them both are 1.
+    is_open = "parallelism" in spec and "completions" not in spec
+    if spec.get("completionMode") == "Indexed" and is_open:
         yield Problem("spec.completions", f"{REQUIRED} with completionMode: Indexed")
     template = object_of(spec.get("template"))
     yield from _template(template)
