@@ -40,6 +40,7 @@ COMMANDS: Final = {
     ),
     "report": ("gpuctl.commands.report", "Write a report from the result of verify."),
     "demo": ("gpuctl.commands.demo", "Run the demo on a real API server (needs a checkout)."),
+    "version": ("gpuctl.commands.version", "Print the version of gpuctl and of Python."),
     "completion": ("gpuctl.commands.completion", "Print the completion script of a shell."),
 }
 

@@ -39,5 +39,11 @@ class Strict(click.Command):
         try:
             return super().invoke(ctx)
         except (CommandError, ConfigError) as error:
-            click.echo(f"{ctx.command_path}: {error}", err=True)
+            note(str(error))
             sys.exit(1)
+
+
+def note(text: str) -> None:
+    """One line on the standard error that begins with the command's name, as the user wrote it."""
+    context = click.get_current_context(silent=True)
+    click.echo(f"{context.command_path if context else 'gpuctl'}: {text}", err=True)

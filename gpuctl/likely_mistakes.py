@@ -1,4 +1,4 @@
-"""Likely mistakes in a pod: a forgotten or misspelt schedulerName, misspelt annotations."""
+"""Likely mistakes in a pod: a forgotten or misspelt schedulerName, misspelt annotations or GPUs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,24 @@ from scheduler.model.pods.written_annotations import is_known, nearest
 #: How similar the name of a scheduler, and the name of an annotation behind our prefix, must be.
 NEAR: Final = 0.85
 NEAR_NAME: Final = 0.6
+#: How similar the domain of a resource, and its whole name, must be to those of NVIDIA's GPUs.
+NEAR_RESOURCE: Final = 0.8
+NEAR_GPU: Final = 0.95
 KEYS_MAX: Final = 256
 LENGTH_MAX: Final = 128
 
 
 def notices(pod: Pod) -> tuple[str, ...]:
     """One sentence for each likely mistake, with the correction."""
-    return (*_scheduler(pod), *_annotations(pod))
+    return (*_scheduler(pod), *_annotations(pod), *of_resources(pod))
+
+
+def of_resources(pod: Pod) -> Iterator[str]:
+    """One sentence for each requested resource whose name resembles that of GPUs."""
+    for resource in sorted(pod.requests)[:KEYS_MAX]:
+        meant = _resource_meant(resource)
+        if meant:
+            yield f"resource {resource} is unknown; did you mean {meant}?"
 
 
 def _scheduler(pod: Pod) -> Iterator[str]:
@@ -44,3 +55,19 @@ def _annotations(pod: Pod) -> Iterator[str]:
             yield f"annotation {key} is unknown; did you mean {near}?"
         elif key.startswith(well_known.PREFIX):
             yield f"annotation {key} is unknown, and ignored"
+
+
+def _resource_meant(resource: str) -> str:
+    if len(resource) > LENGTH_MAX:
+        return ""
+    domain, slash, name = resource.partition("/")
+    ours, gpu = well_known.VENDOR.removesuffix("/"), well_known.GPU
+    if slash and domain != ours and _resembles(domain, ours):
+        return f"{well_known.VENDOR}{name}"
+    if slash and resource != gpu and _resembles(resource.lower(), gpu, near=NEAR_GPU):
+        return gpu
+    return ""
+
+
+def _resembles(text: str, wanted: str, near: float = NEAR_RESOURCE) -> bool:
+    return difflib.SequenceMatcher(None, text, wanted).ratio() >= near

@@ -7,9 +7,10 @@ Each property of ``PodSpec``, and of every object inside that matters to placeme
 * unsupported  there are values that we reject with a reason, see ``model/pods/pod_fields.py``
 * unread       no code reads it, because what it is about does not exist here
 
-The names come from the OpenAPI document of the API server (``tests/golden/podspec_fields.json``);
-a property without a row fails a test. "Irrelevant" and "unsupported" were decided by reading what
-the plugins under ``pkg/scheduler/framework/plugins`` of Kubernetes 1.37.2 look at.
+The names come from the OpenAPI documents of the API server
+(``gpuctl/simulate/validation/api_fields.json``); a property without a row fails a test.
+"Irrelevant" and "unsupported" were decided by reading what the plugins under
+``pkg/scheduler/framework/plugins`` of Kubernetes 1.37.2 look at.
 
 Must never: be consulted for a decision; it documents, the code in podfields decides.
 """
@@ -220,7 +221,7 @@ def unclassified(schema: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Properties of a server's schema without a row, as ``Object.property``.
 
     ``schema`` maps objects to properties, and those to the object they refer to or to "", as
-    ``tools/golden/podspec_fields.py`` makes it. Only what we use is looked into; a field of
+    ``tools/golden/api_fields.py`` makes it. Only what we use is looked into; a field of
     another kind is judged as a whole.
     """
     missing: list[str] = []

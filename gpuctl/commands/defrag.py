@@ -18,6 +18,7 @@ import click
 
 from gpuctl import cluster_access, snapshots
 from gpuctl.cluster_access import Access
+from gpuctl.command import note
 from gpuctl.defrag_progress import POLL_S, STEP_MAX_S, NotYet, Placed, Ready, Replan, next_step
 from gpuctl.input_error import InputError, NotReached
 from gpuctl.options import Strict, UsageError, reaching
@@ -111,7 +112,7 @@ def plan_for(snapshot: Snapshot, pod: Pod, moves: int, now: float) -> Plan:
     cluster = restore(snapshot.state)
     cheapest = _replan(snapshot, now)(cluster, pod, moves)
     if cheapest is None:
-        click.echo(f"gpuctl defrag: {_why_not(cluster, pod, moves)}", err=True)
+        note(_why_not(cluster, pod, moves))
         sys.exit(NO_PLAN)
     return cheapest
 
@@ -171,7 +172,7 @@ def _confirm(chosen: Plan, yes: bool) -> None:
         return
     pods = ", ".join(move.pod.key for move in chosen.moves)
     if not click.confirm(f"evict {pods}?", err=True):
-        click.echo("gpuctl defrag: no pod was evicted", err=True)
+        note("no pod was evicted")
         sys.exit(1)
 
 

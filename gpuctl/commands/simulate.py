@@ -5,17 +5,22 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
 
-from gpuctl.command import Strict
+from gpuctl.command import Strict, note
 from gpuctl.output import gpu_diagram, gpu_rows, table
 from gpuctl.output.progress import ProgressBar
 from gpuctl.simulate.input import Report
 from gpuctl.simulate.input import simulate as run_simulation
 from gpuctl.simulate.manifests import read
+from gpuctl.simulate.result import PLACED
 from scheduler import config as configuration
+
+#: Exit status with --fail-on-wait.
+WAITING: Final = 2
 
 
 @click.command(cls=Strict)
@@ -43,6 +48,9 @@ from scheduler import config as configuration
     type=click.Choice(["ours", "all"]),
     help="pods whose MIG requests may fall back  [default: ours, or the value in --config]",
 )
+@click.option(
+    "--fail-on-wait", is_flag=True, help="exit status 2 if a pod waits or is refused, for CI"
+)
 def simulate(
     files: tuple[str, ...],
     output: str,
@@ -50,6 +58,7 @@ def simulate(
     config: Path | None,
     maps_allow: str | None,
     fallback_scope: str | None,
+    fail_on_wait: bool,
 ) -> None:
     """Place pods with the scheduler's own code, without a cluster.
 
@@ -62,6 +71,9 @@ def simulate(
 
     "picture" and "svg" draw every GPU in its final state, slice by slice where slices are known.
 
+    An object that the API server rejects is an error, with the field and exit status 1. Without
+    --fail-on-wait the exit status is 0 whether pods wait or not.
+
     Unlike the scheduler, whose default is "labelled", the command lets every namespace use maps.
     """
     settings = _settings(config, maps_allow, fallback_scope)
@@ -70,8 +82,10 @@ def simulate(
         now = datetime.now(UTC).timestamp()
         report = run_simulation(documents, settings, namespace, progress.decided, now)
     for remark in [*report.remarks, *(report.packings if output != "table" else ())]:
-        click.echo(f"gpuctl simulate: {remark}", err=True)
+        note(remark)
     _write(report, output)
+    if fail_on_wait and any(row.state != PLACED for row in report.rows):
+        sys.exit(WAITING)
 
 
 def _settings(
@@ -98,6 +112,6 @@ def _write(report: Report, output: str) -> None:
         table.show(gpu_diagram.text(gpu_rows.rows_of(report.cluster)))
         return
     if not report.rows:
-        click.echo("the input contains no pod to place", err=True)
+        note("the input contains no pod to place")
         return
     table.show(table.report(report.rows, table.usage_of(report.cluster), report.packings))

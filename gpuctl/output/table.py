@@ -5,6 +5,7 @@ A pending pod is a row like any other. The reasons follow below the table, each 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -14,7 +15,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from gpuctl.output.columns import Columns
-from gpuctl.simulate.result import Row
+from gpuctl.simulate.result import PLACED, REFUSED, WAITS, Row
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.state.cache.cluster import Cluster
@@ -23,6 +24,8 @@ from scheduler.state.dra.published_devices import published_devices
 FILE_WIDTH = 2000
 NAMES_SHOWN_MAX = 3
 NOTHING = "-"
+#: State of a pod -> the place of its reason.
+ORDER: Final = {REFUSED: 0, WAITS: 1, PLACED: 2}
 #: On two lines, so that the header does not widen the column.
 CUDA_HEADER = "CUDA_VISIBLE\n_DEVICES"
 #: Columns with sentences and lists, which wrap between words.
@@ -102,8 +105,10 @@ def report(
     parts += waiting(rows)
     if usage:
         parts += ["", nodes(usage)]
-    placed = sum(row.node is not None for row in rows)
-    parts += ["", Text(f"{placed} of {len(rows)} pods have a node"), *map(Text, packings)]
+    states = Counter(row.state for row in rows)
+    refused = f", {states[REFUSED]} refused" if states[REFUSED] else ""
+    summary = f"{states[PLACED]} of {len(rows)} pods have a node{refused}"
+    parts += ["", Text(summary), *map(Text, packings)]
     return Group(*parts)
 
 
@@ -115,7 +120,7 @@ def pods(rows: Iterable[Row]) -> Columns:
     for row in rows:
         name = row.pod if len(spaces) == 1 else f"{row.namespace}/{row.pod}"
         cells = (tier(row), row.devices, row.cuda_visible_devices)
-        node = Text(row.node) if row.node else Text("waits", style="bold")
+        node = Text(row.node) if row.node else Text(row.state, style="bold")
         table.add_row(name, node, *(cell or NOTHING for cell in cells))
     return table
 
@@ -129,14 +134,15 @@ def nodes(usage: Iterable[Usage]) -> Columns:
 
 
 def waiting(rows: Iterable[Row]) -> list[RenderableType]:
-    """Every reason once with its pods; the reasons of pending pods come first."""
-    reasons: dict[tuple[bool, str], list[str]] = {}
+    """Every reason once with its pods: refused ones first, then pending ones, then notes."""
+    reasons: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.reason is not None:
-            reasons.setdefault((row.node is not None, row.reason), []).append(row.pod)
+            reasons.setdefault((row.state, row.reason), []).append(row.pod)
     parts: list[RenderableType] = []
-    for (is_placed, reason), names in sorted(reasons.items(), key=lambda item: item[0][0]):
-        head = f"{'note' if is_placed else 'waits'}: {_listed(names)}"
+    for (state, reason), names in sorted(reasons.items(), key=lambda item: ORDER[item[0][0]]):
+        is_placed = state == PLACED
+        head = f"{'note' if is_placed else state}: {_listed(names)}"
         parts += ["", Text(head, style="" if is_placed else "bold")]
         parts.append(Padding(Text(reason), (0, 0, 0, 2)))
     return parts

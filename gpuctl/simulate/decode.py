@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
 from gpuctl.input_error import InputError
 from gpuctl.simulate.manifests import Document, Raw, object_of
-from scheduler.model import resources, well_known
+from scheduler.model import resources
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import QuantityError
@@ -113,7 +113,6 @@ def to_pod(raw: Raw, document: Document, prefix: str = "") -> Pod:
         pod = pods.to_pod(decoded(pods.POD, raw, document, prefix))
     except QuantityError as error:
         raise _bad_quantity(raw, document, prefix, error) from None
-    _check_devices(raw, document, prefix)
     return pod
 
 
@@ -175,7 +174,8 @@ def _first_bad(holder: Raw, sides: tuple[str, ...]) -> tuple[str, str] | None:
     for side in sides:
         for name, amount in object_of(holder.get(side)).items():
             try:
-                resources.amount(name, amount)
+                if resources.amount(name, amount) < 0:
+                    return f"{side}[{name}]", f"{amount} is negative"
             except QuantityError as error:
                 return f"{side}[{name}]", str(error)
     return None
@@ -192,23 +192,3 @@ def _containers(spec: Raw) -> Iterator[tuple[str, Raw]]:
     for field in ("initContainers", "containers"):
         for position, container in enumerate(spec.get(field) or ()):
             yield f"{field}[{position}]", object_of(container)
-
-
-def _check_devices(raw: Raw, document: Document, prefix: str) -> None:
-    """An extended resource needs a limit, and a request must equal it (API validation)."""
-    for path, container in _containers(object_of(raw.get("spec"))):
-        held = object_of(container.get("resources"))
-        limits: dict[str, Any] = object_of(held.get("limits"))
-        for name, amount in object_of(held.get("requests")).items():
-            if not well_known.is_gpu_device(name):
-                continue
-            where = f"{prefix}spec.{path}.resources"
-            if name not in limits:
-                raise document.error(
-                    f"{where}.requests[{name}]",
-                    f"needs an equal limit; add limits: {{{name}: ...}}",
-                )
-            if resources.amount(name, amount) != resources.amount(name, limits[name]):
-                raise document.error(
-                    f"{where}.limits[{name}]", "is not equal to the request, as the API requires"
-                )

@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from gpuctl import likely_mistakes
 from gpuctl.simulate import resource_quota, storage
 from gpuctl.simulate.admission import Admission, Reviewed
 from gpuctl.simulate.apiserver_defaults import with_requests
@@ -27,6 +28,7 @@ from gpuctl.simulate.decode import to_pod
 from gpuctl.simulate.limit_ranges import LimitRanges
 from gpuctl.simulate.manifests import Document, Raw
 from gpuctl.simulate.result import Verdict, granted_verdict
+from gpuctl.simulate.validation.rejection import check_pod
 from gpuctl.simulate.workload_expansion import PlannedPod
 from scheduler.config import Config
 from scheduler.decide.batch import next_batch, plan_batch
@@ -52,6 +54,7 @@ from scheduler.state.queue.scheduling_queue import (
 
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 FOREIGN: Final = "placed by gpu-scheduler's rules; in a cluster {} decides"
+NO_GPU: Final = "asks for no GPU"
 STEP_S: Final = 1.0
 
 
@@ -116,6 +119,8 @@ class Simulator:
         self._count += 1
         raw = self._ranges.filled(_created(planned.raw, namespace, priority), namespace)
         asked = to_pod(raw, planned.document, planned.prefix)
+        if planned.is_bare:
+            check_pod(raw, planned.document)
         name = msgspec.structs.replace(asked, name=planned.name)
         resource_quota.count(self.cluster, namespace)
         reviewed = self._reviewed(planned, raw, asked)
@@ -124,9 +129,12 @@ class Simulator:
         problem = denial.message if denial else self._refusal(reviewed.raw, created)
         if problem is not None:
             reason = f"refused at admission: {problem}"
-            self.verdicts[uid] = Verdict(pod=name, asked=asked.gpu_requests, reason=reason)
+            self.verdicts[uid] = Verdict(
+                pod=name, asked=asked.gpu_requests, reason=reason, is_refused=True
+            )
             return
-        self._upsert_pod(created, asked, (*reviewed.outcome.warnings, *reviewed.passed))
+        notes = _notes(asked) if asked.scheduler_name == self._pipeline.scheduler_name else ()
+        self._upsert_pod(created, asked, (*reviewed.outcome.warnings, *reviewed.passed, *notes))
         self.decide_due()
 
     def retry(self) -> bool:
@@ -295,3 +303,11 @@ def _created(raw: Raw, namespace: str, priority: int) -> Raw:
     """The pod in the state in which the API server passes it to the webhooks."""
     spec = {**with_requests(raw["spec"]), "priority": priority}
     return {**raw, "metadata": {**raw["metadata"], "namespace": namespace}, "spec": spec}
+
+
+def _notes(asked: Pod) -> tuple[str, ...]:
+    """What the request of a new pod probably lacks."""
+    unlike = tuple(likely_mistakes.of_resources(asked))
+    has_devices = any(map(well_known.is_extended_resource, asked.requests))
+    says_more = {well_known.MAP, well_known.WANTED_MEMORY} & asked.annotations.keys()
+    return unlike if has_devices or asked.resource_claims or says_more else (*unlike, NO_GPU)

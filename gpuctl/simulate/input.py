@@ -21,6 +21,8 @@ from gpuctl.simulate.decode import to_namespace, to_node, to_pod, to_quota
 from gpuctl.simulate.engine import Simulator
 from gpuctl.simulate.manifests import Document, object_of, text_of
 from gpuctl.simulate.result import Row, Verdict, to_row
+from gpuctl.simulate.validation import unknown_fields
+from gpuctl.simulate.validation.rejection import check_metadata, check_workload
 from gpuctl.simulate.workload_expansion import EXPANDERS, PlannedPod, bare, expand
 from scheduler.config import Config
 from scheduler.state.cache.cluster import Cluster
@@ -67,6 +69,7 @@ def simulate(
     ``now`` is Unix time; it gives nodes with a creationTimestamp their age.
     """
     known, remarks = _sorted(documents)
+    remarks += unknown_fields.notes(document for document in documents if not _exists(document))
     simulator = Simulator(config)
     for document in known["Node"]:
         simulator.add_node(to_node(node_with_status(_named(document))), now)
@@ -139,6 +142,8 @@ def _is_known(document: Document) -> bool:
 def _named(document: Document) -> Document:
     if not document.name:
         raise document.error("metadata.name", "is missing; give the object a name")
+    if not _exists(document):
+        check_metadata(document)
     return document
 
 
@@ -188,8 +193,17 @@ def _planned(
                     " template is not expanded"
                 )
             elif not document.metadata.get("ownerReferences"):
-                planned += expand(document, at)
+                planned += _expanded(document, at)
     return planned, remarks
+
+
+def _expanded(document: Document, namespace: str) -> list[PlannedPod]:
+    made = expand(document, namespace)
+    for pod in made[:1]:
+        to_pod(pod.raw, document, pod.prefix)
+    if not _exists(document):
+        check_workload(document)
+    return made
 
 
 def _create(

@@ -15,17 +15,26 @@ import msgspec
 import yaml
 
 from gpuctl.input_error import STDIN, InputError
-from gpuctl.simulate.strict_yaml import Loader
+from gpuctl.simulate.strict_yaml import Loader, line_of
 from scheduler.model.limits import DEPTH_OF_A_FILE_MAX
 
 Raw = dict[str, Any]
 
 
+class Source(msgspec.Struct, frozen=True):
+    """The file that has an object, and where it is there."""
+
+    content: bytes
+    number: int
+    path: tuple[str | int, ...] = ()
+
+
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """One object and its place: ``FILE:document N``."""
+    """One object and its place: ``FILE: document N``."""
 
     place: str
     raw: Raw
+    source: Source | None = None
 
     @property
     def kind(self) -> str:
@@ -52,6 +61,13 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
         """The object's name, or its generateName."""
         return text_of(self.metadata.get("name")) or text_of(self.metadata.get("generateName"))
 
+    def line(self, path: tuple[str | int, ...]) -> int | None:
+        """The line of a field in the file, counted from 1, if it is known."""
+        source = self.source
+        if source is None:
+            return None
+        return line_of(source.content, source.number, (*source.path, *path))
+
     def error(self, path: str, problem: str) -> InputError:
         """An error at a path inside this object."""
         named = f" ({self.kind} {self.name})" if self.kind and self.name else ""
@@ -73,10 +89,12 @@ def read(names: list[str], on_document: Callable[[], None] = lambda: None) -> li
     documents: list[Document] = []
     for name in names:
         shown = "stdin" if name == STDIN else name
-        for number, content in enumerate(_contents(shown, _bytes(name)), start=1):
+        file = _bytes(name)
+        for number, content in enumerate(_contents(shown, file), start=1):
             on_document()
             if content is not None:  # None: an empty document between two separators
-                documents += _objects(f"{shown}:document {number}", content)
+                source = Source(file, number)
+                documents += _objects(f"{shown}: document {number}", content, source)
     return documents
 
 
@@ -106,9 +124,9 @@ def _contents(shown: str, content: bytes) -> Iterator[Any]:
             number += 1
             yield document
     except yaml.YAMLError as error:
-        raise InputError(f"{shown}:document {number + 1}: {_yaml_problem(error)}") from None
+        raise InputError(f"{shown}: document {number + 1}: {_yaml_problem(error)}") from None
     except RecursionError:
-        raise _too_deep(f"{shown}:document {number + 1}") from None
+        raise _too_deep(f"{shown}: document {number + 1}") from None
 
 
 def _too_deep(place: str) -> InputError:
@@ -122,13 +140,13 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
     return f"not valid YAML: {' '.join(str(error).split())}"
 
 
-def _objects(place: str, content: object) -> list[Document]:
+def _objects(place: str, content: object, source: Source) -> list[Document]:
     if not isinstance(content, dict):
         word = type(content).__name__
         raise InputError(f"{place}: expected an object with apiVersion and kind, found a {word}")
     if _is_deeper(content, DEPTH_OF_A_FILE_MAX):
         raise _too_deep(place)
-    document = Document(place=place, raw=without_nulls(content))
+    document = Document(place=place, raw=without_nulls(content), source=source)
     if not document.kind:
         raise document.error("kind", "is missing; write for example kind: Pod")
     items = document.raw.get("items")
@@ -136,7 +154,11 @@ def _objects(place: str, content: object) -> list[Document]:
         return [
             document_of_item
             for number, item in enumerate(items, start=1)
-            for document_of_item in _objects(f"{place}, item {number}", _typed(item, document))
+            for document_of_item in _objects(
+                f"{place}, item {number}",
+                _typed(item, document),
+                Source(source.content, source.number, (*source.path, "items", number - 1)),
+            )
         ]
     return [document]
 

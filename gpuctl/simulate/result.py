@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -12,11 +13,17 @@ from scheduler.model.gpu.device import format_devices
 from scheduler.model.granted_tier import STEPPED_DOWN
 from scheduler.model.pods.pod import Pod
 
+PLACED: Final = "placed"
+WAITS: Final = "waits"
+REFUSED: Final = "refused"
+STATES: Final = (PLACED, WAITS, REFUSED)
+
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """``pod`` is the admitted pod, ``asked`` its GPU requests before admission.
 
-    ``node`` is None while the pod is pending; ``reason`` explains that, or the placement.
+    ``node`` is None while the pod is pending; ``reason`` explains that, or the placement. A refused
+    pod does not exist: admission, a quota or a limit range refused it.
     """
 
     pod: Pod
@@ -27,10 +34,18 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     granted: Mapping[str, int] = {}
     reason: str = ""
     warnings: Sequence[str] = ()
+    is_refused: bool = False
+
+    @property
+    def state(self) -> str:
+        """One of the STATES."""
+        if self.is_refused:
+            return REFUSED
+        return WAITS if self.node is None else PLACED
 
 
 class Row(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """One line of the output; the JSON form is a contract."""
+    """One line of the output; the JSON form is a contract. ``state`` is one of the STATES."""
 
     namespace: str
     pod: str
@@ -40,6 +55,7 @@ class Row(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     requested: Mapping[str, int]
     granted: Mapping[str, int]
     reason: str | None
+    state: str
 
 
 def granted_verdict(verdict: Verdict, placement: Placement, *notes: str) -> Verdict:
@@ -88,5 +104,12 @@ def to_row(verdict: Verdict) -> Row:
         cuda_visible_devices=verdict.cuda,
         requested=verdict.asked,
         granted=verdict.granted,
-        reason="; ".join(filter(None, [verdict.reason, *verdict.warnings])) or None,
+        state=verdict.state,
+        reason="; ".join(_parts(verdict)) or None,
     )
+
+
+def _parts(verdict: Verdict) -> list[str]:
+    """The sentences of the reason; only the last may end with a full stop."""
+    *before, last = [text for text in (verdict.reason, *verdict.warnings) if text] or [""]
+    return [text for text in (*(text.removesuffix(".") for text in before), last) if text]

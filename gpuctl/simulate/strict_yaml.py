@@ -5,6 +5,8 @@ A duplicate key is an error, as in the API server's strict decoding.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -50,3 +52,32 @@ Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in _UNKNOWN]
     for first, resolvers in _Base.yaml_implicit_resolvers.items()
 }
+
+
+def line_of(content: bytes, number: int, path: Iterable[str | int]) -> int | None:
+    """The line of a field in a document of a file, both counted from 1; None if it has none."""
+    nodes = _nodes(content)
+    node = nodes[number - 1] if number <= len(nodes) else None
+    line = None
+    for step in path:
+        found = _member(node, step)
+        if found is None:
+            return None
+        mark, node = found
+        line = mark.line + 1
+    return line
+
+
+@lru_cache(maxsize=1)
+def _nodes(content: bytes) -> tuple[yaml.Node, ...]:
+    return tuple(yaml.compose_all(content, Loader))
+
+
+def _member(node: yaml.Node | None, step: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+        item = node.value[step] if step < len(node.value) else None
+        return (item.start_mark, item) if item is not None else None
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.value == step:
+            return key.start_mark, value
+    return None

@@ -45,6 +45,11 @@ class PlannedPod(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str = ""
     after: str | None = None
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether the input has the pod itself."""
+        return self.document.kind == "Pod"
+
 
 def expand(document: Document, namespace: str) -> list[PlannedPod]:
     """The pods of one workload."""

@@ -159,6 +159,50 @@ def test_unknown_value_is_refused_by_name(chart: Path, setting: str, said: str) 
 
 
 @pytest.mark.contract("S2-B16")
+@pytest.mark.parametrize(
+    ("chart", "setting", "problem"),
+    [
+        pytest.param(
+            SCHEDULER,
+            "config.placement=x",
+            "'/config/placement': value must be one of 'pack', 'spread'",
+            id="configuration-value",
+        ),
+        pytest.param(
+            SCHEDULER,
+            "config.typo=1",
+            "'/config': additional properties 'typo' not allowed",
+            id="configuration-key",
+        ),
+        pytest.param(
+            SCHEDULER,
+            "webhook.certificates.mode=x",
+            "'/webhook/certificates/mode': value must be one of 'self', 'certManager',"
+            " 'existingSecret'",
+            id="choice",
+        ),
+        pytest.param(
+            SCHEDULER,
+            "global.imageRegistry.a=x",
+            "'/global/imageRegistry': got object, want null or string",
+            id="registry",
+        ),
+        pytest.param(
+            FAKE,
+            "operatorConfig.typo=1",
+            "'/operatorConfig': additional properties 'typo' not allowed",
+            id="operators-configuration",
+        ),
+    ],
+)
+def test_error_of_a_value_is_one_line_without_null(chart: Path, setting: str, problem: str) -> None:
+    with pytest.raises(HelmFailed) as failed:
+        text(chart, *settings(setting))
+
+    lines = [line for line in str(failed.value).splitlines() if line.lstrip().startswith("- at ")]
+    assert lines == [f"- at {problem}"]
+
+
 def test_every_scheduler_value_has_an_effect() -> None:
     """Each named one changes what is rendered."""
     plain = text(SCHEDULER)

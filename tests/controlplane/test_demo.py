@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,6 +64,36 @@ def running(path: Path) -> list[str]:
     return found
 
 
+def assert_printed_commands_work(shown: str, path: Path) -> None:
+    """Each command below "it keeps running" is typed into one shell; all but the one that ends."""
+    *typed, last = printed_commands(shown.partition("it keeps running")[2])
+    assert [
+        command.split("gpuctl ")[-1].split()[0] for command in typed if "gpuctl " in command
+    ] == [
+        *("why", "top", "free", "simulate"),
+    ]
+    assert last.endswith(f"demo --end --directory {path}")
+    script = "\n".join(f"{command} || [ $? = 2 ] || exit 3" for command in typed)
+    done = subprocess.run(
+        ["bash", "-c", script], cwd="/", capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    (metrics,) = re.findall(r"its metrics: (http://127\.0\.0\.1:\d+/metrics)", shown)
+    with urllib.request.urlopen(metrics, timeout=10) as answer:  # noqa: S310  # on the loopback
+        assert b"gpu_scheduler_" in answer.read()
+
+
+def assert_last_lines_can_be_typed(shown: str) -> None:
+    (command,) = printed_commands(shown.partition("cells are as expected")[2])
+    assert shown.endswith(f"  {command}\n")
+    done = subprocess.run(["bash", "-c", command], cwd="/", capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def printed_commands(shown: str) -> list[str]:
+    return [line[2:] for line in shown.splitlines() if line.startswith("  ")]
+
+
 def hear_interrupts() -> None:
     """A test run that was started in the background ignores Ctrl-C, and so would its children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -100,6 +131,7 @@ def test_demo_meets_its_expectations() -> None:
     assert "started by itself: more-2g-" in real
     assert "more-2g x 8              medium   2g.20gb" in real
     assert "all 92 cells are as expected" in real
+    assert_last_lines_can_be_typed(done.stdout)
     assert picture() in real
     assert "\x1b" not in done.stdout
 
@@ -158,6 +190,7 @@ def test_a_kept_demo_runs_on_until_it_is_ended(folder: Path) -> None:
     assert f"export KUBECONFIG={folder}/cluster/admin.kubeconfig" in kept.stdout
     plane = ControlPlane.attach(folder / "cluster")
     assert "gpu-check-4" in plane.kubectl("get", "pods")
+    assert_printed_commands_work(kept.stdout, folder)
     place = ("-n", "gpu-examples")
     plane.kubectl("apply", *place, "-f", str(ROOT / "examples/jupyter/pods.yaml"))
     plane.kubectl("wait", *place, "--for=condition=Ready", "--timeout=60s", "pod/jupyter-alice")

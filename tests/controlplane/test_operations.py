@@ -29,7 +29,7 @@ from tests.controlplane.workloads import (
     wait_logged,
 )
 from tools.controlplane import ApiError, ControlPlane, wait_until
-from tools.golden import podspec_fields
+from tools.golden import api_fields
 from tools.product import ACCOUNT, ROOT, Product
 
 OURS = "gpu-scheduler.io"
@@ -199,7 +199,7 @@ def test_every_pod_field_of_the_server_schema_is_classified(
     """A field that a newer server adds must be looked at before pods with it are placed."""
     schema = cp.client.get("/openapi/v3/api/v1")
 
-    assert pod_field_use.unclassified(podspec_fields.fields(schema)) == []
+    assert pod_field_use.unclassified(api_fields.fields(schema)) == []
 
 
 @pytest.mark.smoke

@@ -76,14 +76,22 @@ def _section() -> dict[str, Any]:
 
 def _one(value: Value) -> dict[str, Any]:
     if "$ref" in value.schema:
-        return {"anyOf": [value.schema, {"type": "null"}], "description": value.text}
+        return {"description": value.text, **_or_null("object", value.schema)}
     schema: dict[str, Any] = {"description": value.text, "type": [_NAMES[type(value.default)]]}
     schema |= value.schema
     if "null" not in schema["type"]:
         schema["type"] = [*schema["type"], "null"]
     if "enum" in schema:
-        schema["enum"] = [*schema["enum"], None]
+        return {**schema, **_or_null(schema["type"][0], {"enum": schema.pop("enum")})}
     return schema
+
+
+def _or_null(kind: str, rule: dict[str, Any]) -> dict[str, Any]:
+    """A value of this type that satisfies a rule, or null.
+
+    With ``anyOf`` helm would report both: that the rule is broken, and that null was wanted.
+    """
+    return {"type": [kind, "null"], "if": {"type": kind}, "then": rule}
 
 
 def _configuration(struct: str) -> dict[str, Any]:

@@ -5,19 +5,19 @@ Exit status 0: every cell is as expected. 1: a cell differs, or the demo could n
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NoReturn
 
 import click
 
 from tools.controlplane import ControlPlaneError
-from tools.demo import state_file
+from tools.demo import advice, state_file
 from tools.demo.display import Display
 from tools.demo.environment import SABOTAGES, DemoError, Environment
 from tools.demo.expectations import NAMES
@@ -92,21 +92,32 @@ def _run(
     with Display() as display:
         folder = _folder(directory, keep=keep)
         runner = Scenario(names, display)
-        runner.print_simulation()
         try:
-            wrong = _play(runner, folder, keep=keep, sabotage=sabotage, fake_gpus=fake_gpus)
+            runner.print_simulation()
+            wrong, more = _play(runner, folder, keep=keep, sabotage=sabotage, fake_gpus=fake_gpus)
         except REPORTED_ERRORS as error:
             raise DemoError(f"{error}\nthe logs are in {folder}") from None
         except KeyboardInterrupt:
             _tidy(folder, directory, keep=keep)
             raise
+        except BrokenPipeError:  # its reader has ended, for example head
+            _discard(folder, directory)
+            raise
+    _report(runner, wrong, folder, display.elapsed_s())
+    if not wrong:
+        _tidy(folder, directory, keep=keep)
+    _say(more)
+    if wrong:
+        sys.exit(1)
+
+
+def _report(runner: Scenario, wrong: list[str], folder: Path, elapsed_s: float) -> None:
     if wrong:
         cells = "\n".join(f"  {cell}" for cell in wrong)
         _say(f"{len(wrong)} of {runner.cells()} cells are not as expected:\n{cells}", err=True)
         _say(f"the logs are in {folder}", err=True)
-        sys.exit(1)
-    _say(f"all {runner.cells()} cells are as expected, after {display.elapsed_s():.0f} s")
-    _tidy(folder, directory, keep=keep)
+        return
+    _say(f"all {runner.cells()} cells are as expected, after {elapsed_s:.0f} s")
 
 
 def _tidy(folder: Path, chosen: Path | None, *, keep: bool) -> None:
@@ -115,10 +126,24 @@ def _tidy(folder: Path, chosen: Path | None, *, keep: bool) -> None:
         shutil.rmtree(folder)
 
 
+def _discard(folder: Path, chosen: Path | None) -> None:
+    """Remove the directory of a demo that has ended and whose output has no reader."""
+    if chosen is None:
+        shutil.rmtree(folder)
+    with contextlib.suppress(OSError):  # it has logs, or other files
+        if chosen is not None:
+            folder.rmdir()
+        elif folder == state_file.directory():
+            folder.parent.rmdir()
+
+
 def _play(
     runner: Scenario, folder: Path, *, keep: bool, sabotage: str | None, fake_gpus: bool
-) -> list[str]:
-    """Run the scenario; at the end stop all programs unless ``keep``."""
+) -> tuple[list[str], str]:
+    """Run the scenario; at the end stop all programs unless ``keep``.
+
+    Returns the differing cells, and what else the user can do.
+    """
     with Environment(folder, detached=keep) as environment:
         runner.set_up(environment, sabotage)
         wrong = runner.play(environment)
@@ -127,8 +152,8 @@ def _play(
             environment.start_fake_gpus()
         if keep:
             state_file.write_down(folder, environment.pids())
-            _say(state_file.advice(environment))
-    return wrong
+            return wrong, advice.of_kept(environment, runner)
+    return wrong, advice.of_ended(runner)
 
 
 def _folder(directory: Path | None, *, keep: bool) -> Path:
@@ -145,7 +170,7 @@ def _folder(directory: Path | None, *, keep: bool) -> Path:
     return folder
 
 
-@contextmanager
+@contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
     """Handle SIGTERM like Ctrl-C, so that all programs are stopped."""
 

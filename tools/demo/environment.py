@@ -26,6 +26,7 @@ from tools.controlplane.commands import (
     NODE_ANNOTATION,
 )
 from tools.controlplane.fake_nodes import is_ready
+from tools.controlplane.ports import LOOPBACK
 from tools.controlplane.process import tail
 from tools.demo.observer import Observer, look
 from tools.fake_operator import FakeOperator
@@ -63,6 +64,20 @@ class Environment:
         """The control plane, once it is started."""
         assert self._plane is not None, "start_plane comes first"
         return self._plane
+
+    @property
+    def decisions_url(self) -> str:
+        """The URL of the decisions API."""
+        return f"http://{LOOPBACK}:{self._started().decisions_port}"
+
+    @property
+    def health_url(self) -> str:
+        """The URL of probes and metrics."""
+        return f"http://{LOOPBACK}:{self._started().health_port}"
+
+    def _started(self) -> Product:
+        assert self._product is not None, "start_product comes first"
+        return self._product
 
     def __enter__(self) -> Environment:
         return self

@@ -9,7 +9,7 @@ import msgspec
 
 from gpuctl.output import table
 from gpuctl.simulate.manifests import Raw
-from gpuctl.simulate.result import Row, visible_devices
+from gpuctl.simulate.result import PLACED, WAITS, Row, visible_devices
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
@@ -63,6 +63,7 @@ def _row(pod: Pod) -> Row:
         requested=_asked(pod),
         granted=pod.gpu_requests if is_placed else {},
         reason=None if is_placed else pod.condition.message or None,
+        state=PLACED if is_placed else WAITS,
     )
 
 

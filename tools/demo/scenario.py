@@ -15,6 +15,7 @@ from scheduler.config import Config, Maps
 from tools.demo.display import Display, picture
 from tools.demo.environment import Environment
 from tools.demo.expectations import (
+    SCENARIOS,
     Expected,
     Line,
     Workloads,
@@ -45,6 +46,7 @@ class Scenario:
             Scene(name=name, documents=read([str(scenario_file(name))]), expected=expected(name))
             for name in names
         ]
+        self.files = [scenario_file(name) for name in names]
         self.documents = [one for scene in self.scenes for one in scene.documents]
         self._display = display
         self._workloads = Workloads(self.documents)
@@ -53,8 +55,8 @@ class Scenario:
         """Print the simulator's result for the same files."""
         report = simulate(self.documents, Config(maps=Maps(allow="all")))
         seen = Observer(rows=report.rows, usage=usage_of(report.cluster))
-        files = " ".join(f"{scene.name}.yaml" for scene in self.scenes)
-        self._display.say(f"the result of `gpuctl simulate {files}` for the files of this demo:")
+        files = " and ".join(path.name for path in self.files)
+        self._display.say(f"the result of `gpuctl simulate` for {files} of {SCENARIOS}:")
         self._display.print(picture(self._workloads.lines(report.rows), seen))
         self._display.print("")
 

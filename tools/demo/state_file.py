@@ -1,4 +1,4 @@
-"""A demo that ``--keep`` left running: its commands, and its end by another process.
+"""A demo that ``--keep`` left running: its process ids, and its end by another process.
 
 A process is only stopped if its command line contains the demo's directory, because its id may
 belong to another program since.
@@ -17,7 +17,7 @@ from typing import Final
 
 from tools.controlplane import ControlPlane
 from tools.controlplane.process import Running
-from tools.demo.environment import EXAMPLES, EXAMPLES_NAMESPACE, DemoError, Environment
+from tools.demo.environment import DemoError
 
 PIDS: Final = "product.json"
 
@@ -33,34 +33,14 @@ def write_down(folder: Path, pids: dict[str, int]) -> None:
     (folder / PIDS).write_text(json.dumps(pids) + "\n")
 
 
-def advice(environment: Environment) -> str:
-    """The commands for a demo that keeps running."""
-    program = "kubectl" if shutil.which("kubectl") else str(environment.plane.program("kubectl"))
-    kubectl = shlex.quote(program)
-    return "\n".join(
-        [
-            "it keeps running; use it like any cluster:",
-            f"  export KUBECONFIG={shlex.quote(str(environment.plane.kubeconfig))}",
-            f"  {kubectl} get pods -o wide",
-            f"  {kubectl} get events",
-            *_examples(kubectl, environment),
-            f"its logs are in {environment.directory}; stop it with:",
-            f"  {ending(environment.directory)}",
-            "",
-        ]
-    )
-
-
-def _examples(kubectl: str, environment: Environment) -> list[str]:
-    if "fakegpu" not in environment.pids():
-        return []
-    return [f"  {kubectl} apply -n {EXAMPLES_NAMESPACE} -f {shlex.quote(str(EXAMPLES / 'vllm'))}"]
+def gpuctl() -> str:
+    """The program, as this user's shell finds it."""
+    return "gpuctl" if shutil.which("gpuctl") else str(Path(sys.executable).with_name("gpuctl"))
 
 
 def ending(folder: Path) -> str:
     """The command that stops a demo."""
-    beside = Path(sys.executable).with_name("gpuctl")
-    words = ["gpuctl" if shutil.which("gpuctl") else str(beside), "demo", "--end"]
+    words = [gpuctl(), "demo", "--end"]
     if folder != directory():
         words += ["--directory", str(folder)]
     return shlex.join(words)

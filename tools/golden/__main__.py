@@ -1,6 +1,6 @@
 """Writes the golden files, or checks that the real code still gives the same results.
 
-    python -m tools.golden            write every file under tests/golden
+    python -m tools.golden            write every file (under tests/golden)
     python -m tools.golden --check    write nothing; fail if a file would change
     python -m tools.golden quantity   only the files with this prefix
 
@@ -20,7 +20,10 @@ from pathlib import Path
 from typing import Final
 
 TOOLS: Final = Path(__file__).parent
-GOLDEN: Final = TOOLS.parents[1] / "tests" / "golden"
+ROOT: Final = TOOLS.parents[1]
+GOLDEN: Final = ROOT / "tests" / "golden"
+#: Files that gpuctl reads too, so that the wheel has them.
+ELSEWHERE: Final = {"api_fields.json": ROOT / "gpuctl/simulate/validation"}
 
 #: Golden file -> folder in which its generator runs, and the generator.
 GENERATORS: Final[dict[str, tuple[Path, tuple[str, ...]]]] = {
@@ -36,10 +39,7 @@ GENERATORS: Final[dict[str, tuple[Path, tuple[str, ...]]]] = {
     "nodefeatures.json": (TOOLS / "scheduling", ("go", "run", ".", "nodefeatures")),
     "imagelocality.json": (TOOLS / "scheduling", ("go", "run", ".", "imagelocality")),
     "dynamicresources.json": (TOOLS / "dynamicresources", ("go", "run", ".")),
-    "podspec_fields.json": (
-        TOOLS.parents[1],
-        (sys.executable, "-m", "tools.golden.podspec_fields"),
-    ),
+    "api_fields.json": (ROOT, (sys.executable, "-m", "tools.golden.api_fields")),
     "fiterror.json": (TOOLS / "fiterror", ("go", "run", ".")),
     "volumescore.json": (TOOLS / "fiterror", ("go", "run", "./volumescore")),
     "extendedresources.json": (TOOLS / "fiterror", ("go", "run", "./extendedresources")),
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     changed = 0
     for name in chosen:
-        path, now = GOLDEN / name, answers(name)
+        path, now = ELSEWHERE.get(name, GOLDEN) / name, answers(name)
         same = path.exists() and path.read_bytes() == now
         changed += not same
         print(f"{name}: {'unchanged' if same else 'differs' if check else 'written'}", flush=True)

@@ -17,6 +17,8 @@ from tools.charts.copies import ROOT
 
 KINDS: Final = ("added", "changed", "fixed", "removed")
 CHANGELOG: Final = "CHANGELOG.md"
+#: The heading of the changelog that stays first, with the way to what is not released yet.
+UNRELEASED: Final = "## Unreleased"
 _FRAGMENT: Final = re.compile(rf"[a-z0-9-]+\.({'|'.join(KINDS)})\.md")
 _VERSION: Final = re.compile(r"\d+\.\d+\.\d+(-[0-9a-z.]+)?")
 #: Our images in examples and in the demo, which have the version as their tag.
@@ -56,11 +58,15 @@ def section(version: str, day: str, fragments: Mapping[str, str]) -> str:
 
 
 def with_section(changelog: str, version: str, new: str) -> str:
-    """The changelog with a new version before the older ones."""
+    """The changelog with a new version before the older ones, behind the section UNRELEASED."""
+    if f"\n{UNRELEASED}\n" not in changelog:
+        raise NotReleased(f"{CHANGELOG}: the section {UNRELEASED!r} is missing; add it")
     if re.search(rf"^## {re.escape(version)} ", changelog, re.MULTILINE):
         raise NotReleased(f"{CHANGELOG}: {version} is there already; say VERSION=...")
-    head, mark, rest = changelog.partition("\n## ")
-    return f"{head.rstrip()}\n\n{new}" + (f"\n## {rest}" if mark else "")
+    head, heading, rest = changelog.partition(f"\n{UNRELEASED}\n")
+    words, mark, older = rest.partition("\n## ")
+    before = f"{head}{heading}{words}".rstrip()
+    return f"{before}\n\n{new}" + (f"\n## {older}" if mark else "")
 
 
 def with_version(name: str, text: str, version: str) -> str:

@@ -77,7 +77,7 @@ def _notes(version: str, *, dry_run: bool) -> None:
         if not dry_run:
             path.unlink() if text is None else path.write_text(text, encoding="utf-8")
     new = files[ROOT / CHANGELOG] or ""
-    print("\n" + new.partition("\n## ")[2].partition("\n## ")[0])
+    print("\n" + new.partition(f"\n## {version} ")[2].partition("\n## ")[0])
     print(f'then: git commit -am "Release {version}" && git tag v{version}')
 
 

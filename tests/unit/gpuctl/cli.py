@@ -82,12 +82,19 @@ def workload(
     kind: str, name: str, wanted: Json, annotations: Json | None = None, **of: Any
 ) -> Json:
     """A StatefulSet, Deployment, ReplicaSet or Job around a pod's spec."""
+    labels = {"app": name}
+    wanted = {"restartPolicy": "Never", **wanted} if kind == "Job" else wanted
+    own: Json = {} if kind == "Job" else {"selector": {"matchLabels": labels}}
     return {
         "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
         "kind": kind,
         "metadata": {"name": name},
         "spec": {
-            "template": {"metadata": {"annotations": annotations or {}}, "spec": wanted},
+            "template": {
+                "metadata": {"labels": labels, "annotations": annotations or {}},
+                "spec": wanted,
+            },
+            **own,
             **of,
         },
     }

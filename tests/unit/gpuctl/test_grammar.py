@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from gpuctl import kubeconfig
 from gpuctl.__main__ import COMMANDS, main
@@ -198,6 +201,36 @@ def test_usage_error_is_one_line(words: tuple[str, ...], expected: str) -> None:
     result = gpuctl(*words)
 
     assert (result.status, result.out, result.err) == (1, "", expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        pytest.param(("simulate", "none.yaml"), "none.yaml: No such file or directory", id="file"),
+        pytest.param(("replay", "none.json"), "none.json: No such file or directory", id="replay"),
+        pytest.param(
+            ("defrag", "a", "--from", "none.json"),
+            "none.json: No such file or directory",
+            id="defrag",
+        ),
+        pytest.param(
+            ("doctor", "--kubeconfig", "none"), "none: no such kubeconfig file", id="doctor"
+        ),
+        pytest.param(("simulate", "-"), "the input contains no pod to place", id="note"),
+    ],
+)
+@pytest.mark.parametrize("program", ["gpuctl", "kubectl gpu-scheduler"])
+def test_errors_begin_with_the_command_as_it_was_called(
+    words: tuple[str, ...], text: str, program: str
+) -> None:
+    result = CliRunner().invoke(main, words, prog_name=program, input="")
+
+    assert (result.stdout, result.stderr) == ("", f"{program} {words[0]}: {text}\n")
+
+
+def test_version_is_that_of_the_package() -> None:
+    assert gpuctl("version").out.startswith(f"gpuctl {version_of('gpu-scheduler')} (Python 3.")
+    assert set(json.loads(gpuctl("version", "-o", "json").out)) == {"gpuctl", "python", "platform"}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -62,4 +62,4 @@ def test_namespaces_are_named_where_there_are_several() -> None:
 def test_an_input_without_pods_says_so() -> None:
     result = gpuctl("simulate", "-", stdin=yaml.safe_dump(node("n1")))
 
-    assert result == (0, "", "the input contains no pod to place\n")
+    assert result == (0, "", "gpuctl simulate: the input contains no pod to place\n")

@@ -14,7 +14,8 @@ from tools.release import NotReleased, planned, present, section, with_section, 
 from tools.release.__main__ import main
 
 ROOT = Path(__file__).parents[3]
-OLD = "# Changes\n\nWords.\n\n## 0.1.0 (2026-01-01)\n\n### Added\n\n- First.\n"
+HEAD = "# Changes\n\nWords.\n\n## Unreleased\n\nIn changes/.\n"
+OLD = f"{HEAD}\n## 0.1.0 (2026-01-01)\n\n### Added\n\n- First.\n"
 CHART = "apiVersion: v2\nname: x\nversion: 0.1.0\nappVersion: 0.1.0\n"
 
 
@@ -33,9 +34,10 @@ def test_fragments_are_sorted_by_kind_and_name_with_joined_lines() -> None:
 def test_a_new_version_stands_before_the_older_ones() -> None:
     whole = with_section(OLD, "0.2.0", "## 0.2.0 (2026-02-02)\n\n- New.\n")
 
-    assert whole.index("Words.") < whole.index("## 0.2.0") < whole.index("## 0.1.0")
+    assert whole.startswith(f"{HEAD}\n## 0.2.0 (2026-02-02)\n")
+    assert whole.index("## 0.2.0") < whole.index("## 0.1.0")
     assert whole.endswith("- First.\n")
-    assert with_section("# Changes\n", "0.1.0", "## 0.1.0 (x)\n") == "# Changes\n\n## 0.1.0 (x)\n"
+    assert with_section(HEAD, "0.1.0", "## 0.1.0 (x)\n") == f"{HEAD}\n## 0.1.0 (x)\n"
 
 
 def test_a_version_is_written_in_each_of_its_places() -> None:
@@ -92,6 +94,16 @@ def test_what_has_to_be_put_right_first_is_said_in_one_line(
 
     with pytest.raises(NotReleased, match=says):
         planned(repository, version, "2026-11-28")
+
+
+def test_changelog_has_the_section_of_what_is_not_released() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+    headings = re.findall("^## .*", changelog, re.MULTILINE)
+    assert headings[0] == release.UNRELEASED
+    assert with_section(changelog, "99.0.0", "## 99.0.0 (x)\n").count(release.UNRELEASED) == 1
+    with pytest.raises(NotReleased, match="Unreleased' is missing"):
+        with_section("# Changes\n", "99.0.0", "## 99.0.0 (x)\n")
 
 
 def test_charts_gpuctl_and_images_have_one_version() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuctl.simulate.manifests import read
 from tests.unit.gpuctl.cli import GPU, gpuctl, node, places, pod, rows, spec
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
@@ -16,19 +17,19 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
     [
         pytest.param(
             "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {x: 1}}\nspec: {}",
-            "stdin:document 1 (Pod a): metadata.labels[x]: 1 is not a text; put it in quotes",
+            "stdin: document 1 (Pod a): metadata.labels[x]: 1 is not a text; put it in quotes",
             id="a-number-for-a-label",
         ),
         pytest.param(
-            POD + "spec: {containers: [{name: c, resources: {limits: {cpu: 1x}}}]}",
-            "stdin:document 1 (Pod a): spec.containers[0].resources.limits[cpu]: '1x' is not a"
+            POD + "spec: {containers: [{name: c, image: x, resources: {limits: {cpu: 1x}}}]}",
+            "stdin: document 1 (Pod a): spec.containers[0].resources.limits[cpu]: '1x' is not a"
             " quantity",
             id="a-bad-quantity",
         ),
         pytest.param(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"
-            "spec: {replicas: 99999999, template: {spec: {containers: [{name: c}]}}}",
-            "stdin:document 1 (Deployment d): spec.replicas: 99999999 is not a number of pods;"
+            "spec: {replicas: 99999999, template: {spec: {containers: [{name: c, image: x}]}}}",
+            "stdin: document 1 (Deployment d): spec.replicas: 99999999 is not a number of pods;"
             " write 0 to 100000",
             id="more-replicas-than-are-read",
         ),
@@ -36,17 +37,17 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 0x"
             + "f" * 9_000
             + "}",
-            "stdin:document 1: line 4 of the file is not valid YAML: a number of more than 1000",
+            "stdin: document 1: line 4 of the file is not valid YAML: a number of more than 1000",
             id="a-number-that-cannot-be-written-out",
         ),
         pytest.param(
             "[" * 5_000,
-            "stdin:document 1",
+            "stdin: document 1",
             id="nested-without-end",
         ),
         pytest.param(
             POD + "spec: " + "{a: " * 150 + "1" + "}" * 150,
-            "stdin:document 1: is nested deeper than 100 levels",
+            "stdin: document 1: is nested deeper than 100 levels",
             id="nested-deeply",
         ),
         pytest.param(
@@ -54,93 +55,96 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
             + '{"a":' * 5_000
             + "1"
             + "}" * 5_001,
-            "stdin:document 1: is nested deeper than 100 levels",
+            "stdin: document 1: is nested deeper than 100 levels",
             id="json-nested-without-end",
         ),
         pytest.param(
-            POD + "spec: {overhead: {cpu: 1x}, containers: [{name: c}]}",
-            "stdin:document 1 (Pod a): spec.overhead[cpu]: '1x' is not a quantity",
+            POD + "spec: {overhead: {cpu: 1x}, containers: [{name: c, image: x}]}",
+            "stdin: document 1 (Pod a): spec.overhead[cpu]: '1x' is not a quantity",
             id="a-bad-overhead",
         ),
         pytest.param(
             "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {capacity: {cpu: many}}",
-            "stdin:document 1 (Node n): status.allocatable[cpu]: 'many' is not a quantity",
+            "stdin: document 1 (Node n): status.allocatable[cpu]: 'many' is not a quantity",
             id="a-bad-capacity",
         ),
         pytest.param(
-            POD + f"spec: {{containers: [{{name: c, resources: {{requests: {{{GPU}: 1}}}}}}]}}",
-            f"stdin:document 1 (Pod a): spec.containers[0].resources.requests[{GPU}]: needs an"
-            " equal limit",
+            POD + f"spec: {{containers: [{{name: c, image: x, resources: {{requests: {{{GPU}: 1}}"
+            "}}]}",
+            f"stdin: document 1 (Pod a): spec.containers[0].resources.limits: {GPU} needs a limit"
+            " equal to its request of 1",
             id="a-gpu-without-limit",
         ),
         pytest.param(
-            POD + "spec: {containers: [{name: c, resources: {requests: {nvidia.com/gpu: 1},"
+            POD
+            + "spec: {containers: [{name: c, image: x, resources: {requests: {nvidia.com/gpu: 1},"
             " limits: {nvidia.com/gpu: 2}}}]}",
-            "stdin:document 1 (Pod a): spec.containers[0].resources.limits[nvidia.com/gpu]: is not"
-            " equal to the request",
+            "stdin: document 1 (Pod a): spec.containers[0].resources.requests: nvidia.com/gpu: 1 is"
+            " not equal to its limit of 2",
             id="a-gpu-limit-above-its-request",
         ),
         pytest.param(
-            POD + "spec: {containers: {name: c}}",
-            "stdin:document 1 (Pod a): spec.containers: expected a list, found an object",
+            POD + "spec: {containers: {name: c, image: x}}",
+            "stdin: document 1 (Pod a): spec.containers: expected a list, found an object",
             id="an-object-for-a-list",
         ),
         pytest.param(
-            POD + "spec: {nodeSelector: {gpu: true}, containers: [{name: c}]}",
-            "stdin:document 1 (Pod a): spec.nodeSelector[...]: expected a text, found true or"
+            POD + "spec: {nodeSelector: {gpu: true}, containers: [{name: c, image: x}]}",
+            "stdin: document 1 (Pod a): spec.nodeSelector[...]: expected a text, found true or"
             " false; put it in quotes",
             id="a-truth-value-in-a-selector",
         ),
         pytest.param(
             POD,
-            "stdin:document 1 (Pod a): spec.containers: is empty; a pod needs a container",
+            "stdin: document 1 (Pod a): spec.containers: is empty; a pod needs a container",
             id="no-spec",
         ),
         pytest.param(
-            POD + "spec: {priority: 5, containers: [{name: c}]}",
-            "stdin:document 1 (Pod a): spec.priority: is computed by the API server",
+            POD + "spec: {priority: 5, containers: [{name: c, image: x}]}",
+            "stdin: document 1 (Pod a): spec.priority: is computed by the API server",
             id="a-priority-by-hand",
         ),
         pytest.param(
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec:"
-            " {priorityClassName: x, containers: [{name: c}]}}}",
-            "stdin:document 1 (Deployment d): spec.template.spec.priorityClassName: the input"
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {"
+            "selector: {matchLabels: {a: d}}, template: {metadata: {labels: {a: d}}, spec:"
+            " {priorityClassName: x, containers: [{name: c, image: x}]}}}",
+            "stdin: document 1 (Deployment d): spec.template.spec.priorityClassName: the input"
             " has no PriorityClass x; add it",
             id="an-unknown-priority-class-in-a-template",
         ),
         pytest.param(
             "apiVersion: apps/v1beta1\nkind: Deployment\nmetadata: {name: d}",
-            "stdin:document 1 (Deployment d): apiVersion: apps/v1beta1 is not read; write apps/v1",
+            "stdin: document 1 (Deployment d): apiVersion: apps/v1beta1 is not read; write apps/v1",
             id="an-old-version",
         ),
         pytest.param(
             "kind: Pod\nmetadata: {name: a}",
-            "stdin:document 1 (Pod a): apiVersion: is missing; write apiVersion: v1",
+            "stdin: document 1 (Pod a): apiVersion: is missing; write apiVersion: v1",
             id="no-version",
         ),
         pytest.param(
-            "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: c}]}",
-            "stdin:document 1: metadata.name: is missing; give the object a name",
+            "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: c, image: x}]}",
+            "stdin: document 1: metadata.name: is missing; give the object a name",
             id="no-name",
         ),
         pytest.param(
-            "metadata: {name: a}", "stdin:document 1: kind: is missing; write", id="no-kind"
+            "metadata: {name: a}", "stdin: document 1: kind: is missing; write", id="no-kind"
         ),
-        pytest.param("hello", "stdin:document 1: expected an object", id="a-word"),
+        pytest.param("hello", "stdin: document 1: expected an object", id="a-word"),
         pytest.param(
             "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\na: [1",
-            "stdin:document 2: line 6 of the file is not valid YAML",
+            "stdin: document 2: line 6 of the file is not valid YAML",
             id="not-yaml",
         ),
         pytest.param(
             POD + "metadata: {name: b}",
-            "stdin:document 1: line 4 of the file is not valid YAML: duplicate key"
+            "stdin: document 1: line 4 of the file is not valid YAML: duplicate key"
             ' "metadata" in one object',
             id="a-key-twice",
         ),
         pytest.param(
             "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod, metadata: {name: a}}]",
-            "stdin:document 1, item 1 (Pod a): spec.containers: is empty",
+            "stdin: document 1, item 1 (Pod a): spec.containers: is empty",
             id="inside-a-list",
         ),
     ],
@@ -206,12 +210,17 @@ spec:
   initContainers:
   volumes:
   containers:
-  - {name: c, env: , ports: , resources: {limits: {nvidia.com/gpu: 1}, requests: }}
+  - {name: c, image: x, env: , ports: , resources: {limits: {nvidia.com/gpu: 1}, requests: }}
 ---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: d}
-spec: {replicas: , template: {metadata: , spec: {tolerations: , containers: [{name: c}]}}}
+spec:
+  selector: {matchLabels: {a: d}}
+  replicas:
+  template:
+    metadata: {labels: {a: d}, annotations: }
+    spec: {tolerations: , containers: [{name: c, image: x}]}
 """
     assert [row["node"] for row in rows(text)] == ["n1", "n1"]
 
@@ -220,7 +229,7 @@ def test_lists_and_json_are_read_like_documents() -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [node("n1", gpu=1)]}
     typed = (
         '{"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a"}, "spec":'
-        ' {"schedulerName": "gpu-scheduler", "containers": [{"name": "c"}]}}]}'
+        ' {"schedulerName": "gpu-scheduler", "containers": [{"name": "c", "image": "x"}]}}]}'
     )
 
     assert places(rows(listed, typed)) == {"a": "n1"}
@@ -239,15 +248,17 @@ def test_a_file_of_json_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "read"),
+    ("written", "as_text"),
     [
         pytest.param("2026-01-01", "2026-01-01", id="a-date"),
         pytest.param("1:30", "1:30", id="base-sixty"),
         pytest.param("=", "=", id="an-equals-sign"),
     ],
 )
-def test_yaml_is_read_as_kubectl_reads_it(written: str, read: str) -> None:
-    labelled = f"apiVersion: v1\nkind: Node\nmetadata: {{name: n1, labels: {{x: {written}}}}}\n"
-    chosen = pod("a", spec(nodeSelector={"x": read}))
+def test_yaml_is_read_as_kubectl_reads_it(written: str, as_text: str, tmp_path: Path) -> None:
+    path = tmp_path / "node.yaml"
+    path.write_text(f"kind: Node\nmetadata: {{name: n1, annotations: {{x: {written}}}}}\n")
 
-    assert places(rows(labelled, chosen)) == {"a": "n1"}
+    (document,) = read([str(path)])
+
+    assert document.metadata["annotations"] == {"x": as_text}

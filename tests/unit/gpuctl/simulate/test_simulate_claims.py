@@ -313,5 +313,5 @@ def test_an_object_that_cannot_be_used_is_an_error_in_one_line(body: Json, text:
 
     name = body["metadata"]["name"] or body["metadata"]["generateName"]
     assert done.status == 1
-    assert f"stdin:document 1 ({body['kind']} {name}): {text}" in done.err
+    assert f"stdin: document 1 ({body['kind']} {name}): {text}" in done.err
     assert len(done.err.splitlines()) == 1

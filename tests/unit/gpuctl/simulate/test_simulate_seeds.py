@@ -22,6 +22,7 @@ KEYS = [
     "requested",
     "granted",
     "reason",
+    "state",
 ]
 #: Slow imports that gpuctl simulate does not need.
 HEAVY = ("kubernetes", "aiohttp", "prometheus_client", "structlog", "cryptography")

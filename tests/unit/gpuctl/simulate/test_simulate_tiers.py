@@ -124,7 +124,7 @@ def test_a_quota_that_cannot_be_read_is_one_line() -> None:
     result = gpuctl("simulate", "-", stdin=text)
 
     assert result.status != 0
-    assert "stdin:document 1 (ResourceQuota q): spec.hard[" in result.err
+    assert "stdin: document 1 (ResourceQuota q): spec.hard[" in result.err
     assert "is not a quantity" in result.err
 
 

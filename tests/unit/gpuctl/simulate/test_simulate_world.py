@@ -206,7 +206,7 @@ def test_a_map_on_a_pod_of_another_scheduler_means_nothing() -> None:
 )
 def test_a_priority_class_gives_a_pod_its_priority(wanted: Json, value: int) -> None:
     classes = [priority_class("high", 1000), priority_class("ordinary", 7, globalDefault=True)]
-    documents = [Document(place="f:document 1", raw=raw) for raw in classes]
+    documents = [Document(place="f: document 1", raw=raw) for raw in classes]
 
     assert Priorities(documents).of(wanted, documents[0], "") == value
 

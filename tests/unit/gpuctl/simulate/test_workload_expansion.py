@@ -19,7 +19,7 @@ def expanded(
     kind: str, name: str = "web", wanted: Json | None = None, **of: Any
 ) -> list[PlannedPod]:
     raw = workload(kind, name, wanted or spec(), **of)
-    return expand(Document(place="f:document 1", raw=raw), "team")
+    return expand(Document(place="f: document 1", raw=raw), "team")
 
 
 def test_a_stateful_set_numbers_its_pods_from_its_start() -> None:
@@ -98,7 +98,7 @@ def test_the_template_reaches_every_pod(kind: str) -> None:
     raw = workload(kind, "web", spec(), {"gpu-scheduling-map": "0=n:0"})
     raw["spec"]["template"]["metadata"]["labels"] = {"app": "web"}
 
-    (pod,) = expand(Document(place="f:document 1", raw=raw), "team")
+    (pod,) = expand(Document(place="f: document 1", raw=raw), "team")
 
     meta = pod.raw["metadata"]
     assert (meta["namespace"], meta["labels"]["app"]) == ("team", "web")
@@ -114,5 +114,5 @@ def test_the_template_reaches_every_pod(kind: str) -> None:
     ],
 )
 def test_a_workload_that_cannot_be_expanded_says_where(raw: Json, line: str) -> None:
-    with pytest.raises(InputError, match=re.escape(f"f:document 1 (Deployment web): {line}")):
+    with pytest.raises(InputError, match=re.escape(f"f: document 1 (Deployment web): {line}")):
         expanded("Deployment", **raw)

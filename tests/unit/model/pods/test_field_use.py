@@ -14,7 +14,7 @@ from tests.pod_field_use import GONE, TABLE, Use, unclassified
 
 ROOT = Path(__file__).parents[4]
 SCHEMA: dict[str, dict[str, str]] = json.loads(
-    (ROOT / "tests" / "golden" / "podspec_fields.json").read_text(encoding="utf-8")
+    (ROOT / "gpuctl/simulate/validation/api_fields.json").read_text(encoding="utf-8")
 )
 
 

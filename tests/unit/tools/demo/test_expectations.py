@@ -76,7 +76,7 @@ def test_a_differing_cell_is_named(wanted: list[Line], seen: list[Line], cells: 
 
 def test_pods_that_look_alike_are_one_line_in_the_order_of_the_input() -> None:
     raws = [workload("Deployment", "web", spec()), workload("Deployment", "web-2", spec())]
-    workloads = Workloads([Document(place="f:document 1", raw=raw) for raw in raws])
+    workloads = Workloads([Document(place="f: document 1", raw=raw) for raw in raws])
     live = [
         live_pod("web-2-abc-x"),
         live_pod("web-abc-z", node_name=""),

@@ -1,11 +1,12 @@
-"""Writes the property names of a pod spec from an API server's OpenAPI document.
+"""Writes the property names of pods and workloads from an API server's OpenAPI documents.
 
-    python -m tools.golden.podspec_fields > tests/golden/podspec_fields.json
-    python -m tools.golden.podspec_fields openapi-v3-api-v1.json
+    python -m tools.golden.api_fields > gpuctl/simulate/validation/api_fields.json
+    python -m tools.golden.api_fields openapi-v3-api-v1.json
 
-Without an argument it reads the document in the Kubernetes sources, through the Go module cache;
-with one, a saved response of ``/openapi/v3/api/v1``. The result maps each object in a PodSpec to
-its properties, and each property to the object that it refers to, or to "".
+Without an argument it reads the documents in the Kubernetes sources, through the Go module cache;
+with some, saved responses of ``/openapi/v3/api/v1`` and the like. The result maps each object in a
+pod or a workload to its properties, and each property to the object that it refers to, or to "".
+A status is not looked into.
 
 The use of each field is in the table of ``tests/pod_field_use.py``.
 """
@@ -20,16 +21,28 @@ from pathlib import Path
 from typing import Any, Final
 
 KUBERNETES: Final = "k8s.io/kubernetes@v1.37.2"
-_DOCUMENT: Final = "api/openapi-spec/v3/api__v1_openapi.json"
-_POD_SPEC: Final = "io.k8s.api.core.v1.PodSpec"
+_FOLDER: Final = "api/openapi-spec/v3"
+_DOCUMENTS: Final = (
+    "api__v1_openapi.json",
+    "apis__apps__v1_openapi.json",
+    "apis__batch__v1_openapi.json",
+)
+_KINDS: Final = (
+    "io.k8s.api.core.v1.Pod",
+    "io.k8s.api.apps.v1.Deployment",
+    "io.k8s.api.apps.v1.ReplicaSet",
+    "io.k8s.api.apps.v1.StatefulSet",
+    "io.k8s.api.batch.v1.Job",
+)
+_STATUS: Final = "status"
 
 
 def fields(document: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Every object reachable from a PodSpec: its properties and their objects."""
+    """Every object reachable from the kinds in a document: its properties and their objects."""
     schemas = document["components"]["schemas"]
     found: dict[str, dict[str, str]] = {}
     full_names: dict[str, str] = {}
-    waiting = [_POD_SPEC]
+    waiting = [kind for kind in _KINDS if kind in schemas]
     while waiting:
         full_name = waiting.pop()
         name = _short(full_name)
@@ -39,7 +52,7 @@ def fields(document: Mapping[str, Any]) -> dict[str, dict[str, str]]:
         found[name] = {}
         full_names[name] = full_name
         for prop, schema in sorted(schemas[full_name].get("properties", {}).items()):
-            target = next(_references(schema), "")
+            target = "" if prop == _STATUS else next(_references(schema), "")
             found[name][prop] = _short(target) if _is_object(schemas, target) else ""
             if found[name][prop]:
                 waiting.append(target)
@@ -66,19 +79,22 @@ def _references(schema: Mapping[str, Any]) -> Iterator[str]:
             yield from _references(schema[inner])
 
 
-def _document(arguments: list[str]) -> Path:
+def _documents(arguments: list[str]) -> list[Path]:
     if arguments:
-        return Path(arguments[0])
+        return [Path(argument) for argument in arguments]
     answer = subprocess.run(
         ["go", "mod", "download", "-json", KUBERNETES], check=True, stdout=subprocess.PIPE
     )
-    return Path(json.loads(answer.stdout)["Dir"]) / _DOCUMENT
+    folder = Path(json.loads(answer.stdout)["Dir"]) / _FOLDER
+    return [folder / name for name in _DOCUMENTS]
 
 
 def main(arguments: list[str]) -> None:
     """Print one object per line, so that a change of a version is readable."""
-    document = json.loads(_document(arguments).read_text(encoding="utf-8"))
-    lines = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in fields(document).items()]
+    found: dict[str, dict[str, str]] = {}
+    for path in _documents(arguments):
+        found |= fields(json.loads(path.read_text(encoding="utf-8")))
+    lines = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(found.items())]
     print("{\n" + ",\n".join(lines) + "\n}")
 
 
