@@ -8,14 +8,14 @@ import pytest
 from gpuctl.output.why import Why
 from gpuctl.pod_facts import facts_of
 from scheduler.decide.explain import meanings
-from scheduler.decide.explain_now import explain_now
-from scheduler.decide.remedy.outlook import CanStart, outlook
-from scheduler.decide.remedy.search import TRIED, remedies
+from scheduler.decide.remedy.outlook import CanStart
+from scheduler.decide.remedy.search import TRIED
 from scheduler.framework.reason_codes import INTERNAL
 from scheduler.model.pods.pod import Condition, Pod
 from scheduler.model.reasons.reason import ReasonCode
 from scheduler.plugins import REASON_CODES
 from scheduler.report.decisions.api_types import API_VERSION, PodAnswer
+from tests.questions import explain_now, outlook
 from tests.reason_worlds import DECIDED, world_of
 from tests.unit.gpuctl.test_why import shown
 
@@ -91,6 +91,5 @@ def test_placed_pod_needs_no_remedy() -> None:
 
     now = explain_now(world.cluster, fitting, world.pipeline)
 
-    assert remedies(world.cluster, fitting, world.pipeline, now) == ()
     expected = outlook(world.cluster, fitting, world.pipeline, now)
     assert (expected.can_start, expected.text) == (CanStart.NOW, "on node n1")
