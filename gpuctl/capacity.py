@@ -30,6 +30,7 @@ from scheduler.state.capacity.node_devices import Holder, NodeDevices, requested
 from scheduler.state.capacity.summary import CapacitySummary, WaitingPod
 from scheduler.state.event import QuotasReplaced
 from scheduler.state.fold import fold
+from scheduler.state.parts import finish
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.watch import informers, paged_list
 from scheduler.watch.client import TIMEOUT_S, ApiError, Client, Unreachable
@@ -157,7 +158,7 @@ async def _of_api(access: Access, client: Client, detail: str) -> tuple[Capacity
             state.queue.add(pod, _since(pod, now))
     report = CapacityReport(state, lambda: True, lambda: now, lambda: datetime.now(UTC))
     with_holders = detail == "holders=1"
-    capacity = await report.take(with_nodes=bool(detail), with_holders=with_holders)
+    capacity = finish(report.take(with_nodes=bool(detail), with_holders=with_holders))
     return capacity, missing
 
 
@@ -206,7 +207,7 @@ async def _of_namespace(client: Client, namespace: str) -> Capacity:
                 waits_s=waits_s,
                 priority=pod.priority,
             )
-            summary.add_waiting(entry)
+            summary.add_waiting(namespace, amounts, waits_s)
             waiting.append(entry)
     return Capacity(
         api_version=API_VERSION,

@@ -18,11 +18,11 @@ from scheduler.decide.post_filter import context_of
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget, SearchBudget
 from scheduler.framework.decision import Preemption, Rejection
-from scheduler.framework.parts import Parts
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.preemption.hindrance import Hindrance, hindrance, spared_pods
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.parts import Parts
 
 
 def explain_now(

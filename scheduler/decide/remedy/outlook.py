@@ -12,7 +12,6 @@ from scheduler.decide.explain import Outcome, Refusal
 from scheduler.decide.remedy.rejected import RejectedPod
 from scheduler.decide.remedy.search import Remedy, remedies
 from scheduler.framework.budget import SearchBudget
-from scheduler.framework.parts import Parts
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.view import View
 from scheduler.model import well_known
@@ -22,6 +21,7 @@ from scheduler.model.reasons.reason import IMPOSSIBLE
 from scheduler.model.reasons.reason_code import RequeueCause
 from scheduler.plugins import REASON_CODES
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.parts import Parts
 
 #: The holders that are named; ``others`` counts the rest.
 HOLDERS_MAX: Final = 8

@@ -12,10 +12,10 @@ from scheduler.decide.explain import Outcome
 from scheduler.decide.explain_now import explain_now
 from scheduler.decide.remedy.outlook import Outlook, outlook
 from scheduler.framework.budget import SearchBudget
-from scheduler.framework.parts import Parts
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.parts import Parts
 
 #: An answer takes at most so many times the steps of one decision.
 DECISIONS_MAX: Final = 4

@@ -18,10 +18,10 @@ from scheduler.decide.remedy.rejected import RejectedPod
 from scheduler.decide.schedule_one import place
 from scheduler.decide.view import WhatIfView, beside_nominated
 from scheduler.framework.budget import Budget
-from scheduler.framework.parts import Parts
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.view import View
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.parts import Parts
 
 TRIES_MAX: Final = 24
 #: The remedies of one rejection.

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from scheduler.framework.budget import SearchBudget
-from scheduler.framework.parts import Parts
+from scheduler.state.parts import Parts
 from scheduler.framework.plugin import PostFilterContext, Reasons
 from scheduler.model.reasons.reason import is_resolvable
 from scheduler.plugins.preemption import importance

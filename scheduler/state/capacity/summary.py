@@ -142,12 +142,12 @@ class CapacitySummary:
         found.pods += 1
         _add(found.devices, amounts)
 
-    def add_waiting(self, pod: WaitingPod) -> None:
+    def add_waiting(self, namespace: str, amounts: Amounts, waits_s: float) -> None:
         """Count a waiting pod."""
-        found = self._of(pod.namespace)
+        found = self._of(namespace)
         found.waiting_pods += 1
-        _add(found.waiting_devices, pod.devices)
-        found.oldest_wait_s = max(found.oldest_wait_s, pod.waits_s)
+        _add(found.waiting_devices, amounts)
+        found.oldest_wait_s = max(found.oldest_wait_s, waits_s)
 
     def models(self) -> tuple[ModelCapacity, ...]:
         """By board, the one with the most devices first."""

@@ -16,10 +16,10 @@ from scheduler.decide.remedy.of_pods import PART
 from scheduler.decide.remedy.outlook import Outlook, Searched
 from scheduler.decide.remedy.question import DECISIONS_MAX, answer, budget
 from scheduler.decide.schedule_one import place
-from scheduler.framework.parts import Parts, finish
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.parts import Parts, finish
 from tests.builders import ALLOW_ALL_MAPS, cluster, node, pod
 from tests.unit.plugins.preemption.scene import OWN, running
 
