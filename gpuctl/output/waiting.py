@@ -13,12 +13,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from gpuctl.concerned_objects import of_message
 from gpuctl.likely_mistakes import notices
 from gpuctl.output.outlook import REASONS_MAX, STEPS_MAX, steps, verdict
 from gpuctl.output.table import headed
 from gpuctl.output.text import MORE, indented, plain, titled
 from gpuctl.pod_facts import GATED, WAITS, PodFacts, age, facts_of
 from scheduler.decide.explain import Meaning, meanings
+from scheduler.decide.rejection_message import parts
 from scheduler.decide.remedy.outlook import Outlook
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
@@ -153,5 +155,6 @@ def _block(group: WaitingGroup, now: datetime, *, wide: bool) -> Iterable[Render
 
 
 def _steps(group: WaitingGroup) -> list[str]:
+    about = of_message(parts(group.pods[0].message))
     mistakes = dict.fromkeys(text for pod in group.pods for text in pod.notices)
-    return [*islice(mistakes, STEPS_MAX), *steps(group.outlook, group.codes, group.codes)]
+    return [*islice(mistakes, STEPS_MAX), *steps(group.outlook, group.codes, group.codes, about)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
@@ -36,6 +38,11 @@ def stored(pod: Pod, message: str) -> Pod:
     return msgspec.structs.replace(pod, condition=condition)
 
 
+def has_step(text: str, code: ReasonCode) -> bool:
+    """Whether the text has the code's next step, with names in the places for them."""
+    return all(one in text for one in re.split(r"\bNODE\b|\bNAME\b", code.next_step))
+
+
 @pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)
 def test_every_code_has_a_verdict_and_a_next_step(
     capsys: pytest.CaptureFixture[str], code: ReasonCode
@@ -62,7 +69,7 @@ def test_every_code_has_a_verdict_and_a_next_step(
     steps = text.partition("do one")[2]
     is_remedied = any(code.name in remedy.codes for remedy in expected.remedies)
     assert ("-> starts now on" in steps) is bool(expected.remedies)
-    assert is_remedied or code.next_step in steps
+    assert is_remedied or has_step(steps, code)
     assert is_remedied is (code.name in REMEDIED)
 
 
@@ -82,7 +89,7 @@ def test_every_code_has_a_next_step_without_the_leader(
     text = shown(capsys, found)
 
     assert " ago: " in text
-    assert code.next_step in text.partition("do one")[2]
+    assert has_step(text.partition("do one")[2], code)
 
 
 def test_placed_pod_needs_no_remedy() -> None:
