@@ -38,7 +38,7 @@ from scheduler.watch.client import TIMEOUT_S, Client
 
 PENDING: Final = 2
 #: Time between two answers of ``--watch``.
-WATCH_S: Final = 2.0
+WATCH_S: Final = 10.0
 #: The groups whose oldest pod the decisions API is asked about.
 GROUPS_ASKED_MAX: Final = 8
 
@@ -129,6 +129,12 @@ async def _grouped(asked: Question, client: Client, pods: list[Pod]) -> WaitingP
         async with _leader_url(asked, client, leader, wanted=bool(groups)) as url:
             if url is None and groups:
                 more = cluster_access.by_hand(asked.access, leader, _command(asked))
+            if url and len(groups) > GROUPS_ASKED_MAX:
+                left_out = len(groups) - GROUPS_ASKED_MAX
+                remarks.append(
+                    f"the leader was asked about the {GROUPS_ASKED_MAX} largest groups;"
+                    f" {left_out} more: name a pod of them"
+                )
             for at, group in enumerate(groups[:GROUPS_ASKED_MAX] if url else ()):
                 oldest = group.pods[0]
                 with contextlib.suppress(NotReached):  # not of this scheduler, or placed meanwhile
