@@ -323,9 +323,12 @@ class NodeInfo:
 
     def device_rank_with(self, free_devices: int) -> int:
         """0 without GPUs, else one more than the free devices: a node whose GPUs are all in use
-        comes after a node without GPUs.
+        comes after a node without GPUs. GPUs that only claims give count as in use.
         """
-        return 1 + max(0, free_devices) if self.node and self.devices else 0
+        if self.node is None:
+            return 0
+        has_gpus = self.devices or (self.dra is not None and self.dra.has_gpus)
+        return 1 + max(0, free_devices) if has_gpus else 0
 
     def free_indexes(self) -> tuple[int, ...]:
         """Free indexes, ascending; empty if the node has no known GPU count."""
