@@ -18,11 +18,11 @@ import msgspec
 from gpuctl import cluster_access, targets
 from gpuctl.cluster_access import Access
 from gpuctl.input_error import NotReached
+from gpuctl.our_scheduler import our_scheduler
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.model.timestamps import epoch, micro_time
-from scheduler.model.well_known import SCHEDULER_NAME
 from scheduler.report.decisions.api_types import API_VERSION, Capacity
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.state.cache.cluster import Cluster
@@ -96,7 +96,8 @@ async def _read(
         if error.status != FORBIDDEN:
             raise
     try:
-        capacity = await _of_namespace(client, own)
+        scheduler = await our_scheduler(client, access)
+        capacity = await _of_namespace(client, own, scheduler.name)
     except ApiError as error:
         raise NotReached(error.message or str(error)) from error
     note = f"only namespace {own}: you may not list nodes and all pods (a ClusterRole with both)"
@@ -124,14 +125,14 @@ async def _of_leader(url: str, detail: str) -> Capacity:
 class _State:
     """What the sums need of a scheduler's state."""
 
-    def __init__(self) -> None:
-        self.cluster = Cluster(maps_allow="all")
+    def __init__(self, scheduler_name: str) -> None:
+        self.cluster = Cluster(scheduler_name, maps_allow="all")
         self.queue = SchedulingQueue()
 
 
 async def _of_api(access: Access, client: Client, detail: str) -> tuple[Capacity, list[str]]:
     """The sums of all objects that may be listed; ApiError if these are not nodes and pods."""
-    state, missing = _State(), []
+    state, missing = _State((await our_scheduler(client, access)).name), []
     needed = (informers.NODES, informers.PODS)
     others = (
         informers.QUOTAS,
@@ -185,7 +186,7 @@ def _since(pod: Pod, now: float) -> float:
 # --- from one namespace -----------------------------------------------------------------------
 
 
-async def _of_namespace(client: Client, namespace: str) -> Capacity:
+async def _of_namespace(client: Client, namespace: str, scheduler_name: str) -> Capacity:
     """What the pods of a namespace request, and its quotas; ApiError without the right to list."""
     pods = await targets.read_pods(client, namespace)
     now = time.time()
@@ -198,7 +199,7 @@ async def _of_namespace(client: Client, namespace: str) -> Capacity:
             summary.add_holder(namespace, amounts)
             one = Holder(namespace=namespace, pod=pod.name, devices=amounts)
             holders.setdefault(pod.node_name, []).append(one)
-        elif amounts and pod.waits_for(SCHEDULER_NAME):
+        elif amounts and pod.waits_for(scheduler_name):
             waits_s = round(now - _since(pod, now), 3)
             entry = WaitingPod(
                 namespace=namespace,

@@ -37,12 +37,15 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """The selected cluster and scheduler; None means kubectl's default."""
+    """The selected cluster and scheduler; None means kubectl's default, and an empty name of the
+    scheduler that of the installation (``our_scheduler``).
+    """
 
     kubeconfig: str | None = None
     context: str | None = None
     lease_namespace: str = LeaderElection().resource_namespace
     lease_name: str = LeaderElection().resource_name
+    scheduler: str = ""
 
 
 class _NoIdentity:

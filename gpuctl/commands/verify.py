@@ -18,10 +18,10 @@ from gpuctl import cluster_access
 from gpuctl.cluster_access import Access
 from gpuctl.doctor.finding import Finding
 from gpuctl.options import Strict, in_cluster, output_format
+from gpuctl.our_scheduler import our_scheduler
 from gpuctl.verify.result import Result
 from gpuctl.verify.run import Options
 from gpuctl.verify.run import verify as run_checks
-from scheduler.model import well_known
 
 FAILS: Final = 2
 ABOUT_WIDTH: Final = 10
@@ -30,7 +30,6 @@ IMAGE: Final = "busybox:1.36"
 
 
 @click.command(cls=Strict)
-@click.option("--scheduler", metavar="NAME", default=well_known.SCHEDULER_NAME, show_default=True)
 @click.option("--image", metavar="IMAGE", default=IMAGE, show_default=True, help="of the test pods")
 @click.option("--metrics-url", metavar="URL", default="", help="metrics of a DCGM exporter")
 @click.option(
@@ -43,9 +42,7 @@ IMAGE: Final = "busybox:1.36"
 )
 @output_format("table", "json")
 @in_cluster
-def verify(
-    access: Access, scheduler: str, image: str, metrics_url: str, timeout_s: float, output: str
-) -> None:
+def verify(access: Access, image: str, metrics_url: str, timeout_s: float, output: str) -> None:
     """Run test pods, and check what the cluster does with them.
 
     It takes up to 4 minutes. All test pods are in one new namespace, which is removed at the end.
@@ -56,7 +53,7 @@ def verify(
     """
     options = Options(
         access=access,
-        scheduler=scheduler,
+        scheduler=access.scheduler,
         namespace=f"gpu-verify-{secrets.token_hex(3)}",
         image=image,
         metrics_url=metrics_url,
@@ -72,6 +69,8 @@ def verify(
 
 async def _result(options: Options, *, is_quiet: bool) -> Result:
     async with cluster_access.cluster(options.access) as client:
+        scheduler = await our_scheduler(client, options.access)
+        options = msgspec.structs.replace(options, scheduler=scheduler.name)
         return await run_checks(client, options, _silent if is_quiet else _show)
 
 

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 import msgspec
 
 from gpuctl import cluster_access
 from gpuctl.cluster_access import Access
 from gpuctl.doctor.finding import Finding, fail, ok, skip, warn
+from gpuctl.exporter.services import SCRAPE_S, list_exporters, scrape
 from gpuctl.input_error import NotReached
 from gpuctl.targets import PAGE
 from gpuctl.verify import cluster_checks, placement_checks, sharing_checks
@@ -21,9 +21,6 @@ from gpuctl.verify.result import NodeSummary, PriorityLevel, Result
 from gpuctl.verify.trial import PRIORITY_CLASSES, Trial
 from scheduler.watch import paged_list
 from scheduler.watch.client import ApiError, Client, Unreachable
-
-EXPORTER_PORT: Final = 9400
-SCRAPE_S: Final = 10.0
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,26 +158,22 @@ class _Run:
         return ok("install", f"{leader} leads by {lease}")
 
     async def _exporter(self) -> Finding:
-        text = await self._scrape()
+        source, text = await self._scrape()
         self._metrics = {} if text is None else cluster_checks.series(text)
-        return cluster_checks.check_metrics(None if text is None else self._metrics)
+        return cluster_checks.check_metrics(None if text is None else self._metrics, source)
 
-    async def _scrape(self) -> str | None:
+    async def _scrape(self) -> tuple[str, str | None]:
+        """The exporter that was read, and its metrics; None without one."""
         if url := self._options.metrics_url:
             async with cluster_access.server(url) as server:
                 with contextlib.suppress(NotReached):
-                    return (await cluster_access.ask(server, "", {}, SCRAPE_S)).decode(
-                        errors="replace"
-                    )
-            return ""
-        for service in await self._listed("/api/v1/services"):
-            meta, ports = service["metadata"], service["spec"].get("ports") or ()
-            if "dcgm" in meta["name"] and any(one["port"] == EXPORTER_PORT for one in ports):
-                path = f"/api/v1/namespaces/{meta['namespace']}/services"
-                path = f"{path}/{meta['name']}:{EXPORTER_PORT}/proxy/metrics"
-                content = await self._trial.client.request("GET", path, accept="*/*")
-                return content.decode(errors="replace")
-        return None
+                    content = await cluster_access.ask(server, "", {}, SCRAPE_S)
+                    return url, content.decode(errors="replace")
+            return url, ""
+        found = await list_exporters(self._trial.client)
+        if not found:
+            return "", None
+        return str(found[0]), await scrape(self._trial.client, found[0])
 
     async def _dashboard(self) -> Finding:
         path = "/api/v1/configmaps"

@@ -60,7 +60,11 @@ def decision_tasks(
             CapacityReport(context, term.leads, clock, wall),
             renderer,
             lambda: Leader(
-                api_version=API_VERSION, identity=identity, leads=term.leads(), epoch=term.epoch
+                api_version=API_VERSION,
+                identity=identity,
+                leads=term.leads(),
+                epoch=term.epoch,
+                scheduler=config.scheduler_name,
             ),
         )
         connections = metrics.connections.of("decisions")
