@@ -44,6 +44,8 @@ def explain_now(
     found = hindrance(context)
     yield work.part(own.spent + context.work.spent)
     outcome = explain(decision)
+    work.spend(len(outcome.refusals))
+    yield len(outcome.refusals)
     if found is None:
         return outcome
     spared = yield from spared_pods(context, work)

@@ -99,8 +99,12 @@ class CapacityReport:
                 pod, waits_s = entry.pod, _waits_s(entry, now)
                 summary.add_waiting(pod.namespace, requested_by(pod), waits_s)
             yield len(part)
-        shown = yield from first(entries, WAITING_MAX)
-        return tuple(_waiting_pod(entry, at, now) for at, entry in enumerate(shown, start=1))
+        waiting: list[WaitingPod] = []
+        for part in in_slices((yield from first(entries, WAITING_MAX))):
+            for at, entry in enumerate(part, start=len(waiting) + 1):
+                waiting.append(_waiting_pod(entry, at, now))
+            yield len(part)
+        return tuple(waiting)
 
 
 def _waiting_pod(entry: QueuedPodInfo, position: int, now: float) -> WaitingPod:
