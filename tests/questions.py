@@ -7,10 +7,10 @@ from scheduler.decide.explain import Outcome
 from scheduler.decide.remedy import outlook as later
 from scheduler.decide.remedy.outlook import Outlook
 from scheduler.decide.remedy.question import budget
-from scheduler.state.parts import finish
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.parts import finish
 
 
 def explain_now(state: Cluster, pod: Pod, pipeline: Pipeline) -> Outcome:

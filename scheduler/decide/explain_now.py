@@ -35,9 +35,7 @@ def explain_now(
     """
     own = Budget(pipeline.decision_steps_max)
     decision = schedule_one(cluster, pod, pipeline, own)
-    # A decision without a node that waits for the end of no pod yet.
-    is_open = isinstance(decision, Rejection) and not isinstance(decision, Preemption)
-    if not is_open or decision.nominated_node:
+    if not isinstance(decision, Rejection) or _waits_for_pods(decision):
         yield work.part(own.spent)
         return explain(decision)
     context = context_of(cluster, pipeline, decision, max(0, 2 * own.limit - own.spent))
@@ -50,6 +48,11 @@ def explain_now(
         return outcome
     spared = yield from spared_pods(context, work)
     return msgspec.structs.replace(outcome, preemption=_preemption(found, spared))
+
+
+def _waits_for_pods(rejection: Rejection) -> bool:
+    """Whether pods end for the rejected pod, or will."""
+    return isinstance(rejection, Preemption) or bool(rejection.nominated_node)
 
 
 def _preemption(found: Hindrance, spared: Mapping[str, int]) -> PreemptionOutcome | None:

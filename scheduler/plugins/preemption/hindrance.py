@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from scheduler.framework.budget import SearchBudget
-from scheduler.state.parts import Parts
 from scheduler.framework.plugin import PostFilterContext, Reasons
 from scheduler.model.reasons.reason import is_resolvable
 from scheduler.plugins.preemption import importance
@@ -24,6 +23,7 @@ from scheduler.plugins.preemption.plugin import (
     is_out_of_question,
 )
 from scheduler.plugins.preemption.possible_victims import spared_because
+from scheduler.state.parts import Parts
 
 #: Pods that are looked at in one part.
 PART: Final = 2_000

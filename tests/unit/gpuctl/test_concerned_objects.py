@@ -54,7 +54,7 @@ def test_next_step_names_the_objects_of_its_code(code: str) -> None:
     ("code", "step"),
     [
         pytest.param("NODE_UNSCHEDULABLE", "uncordon the node: kubectl uncordon n1", id="node"),
-        pytest.param("CLAIM_NOT_BOUND", "read why with kubectl describe pvc data", id="claim"),
+        pytest.param("CLAIM_NOT_BOUND", "read kubectl describe pvc data", id="claim"),
         pytest.param("VOLUME_AFFINITY", "read the nodes of the volume: kubectl get pv pv", id="pv"),
         pytest.param(
             "RESOURCE_CLAIM_NOT_USABLE",
