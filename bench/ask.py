@@ -58,9 +58,9 @@ def waiting_pod(number: int) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def leader(nodes: int, pods: int) -> AsyncIterator[str]:
+async def leader(nodes: int, pods: int, waiting: int) -> AsyncIterator[str]:
     """The decisions API of a scheduler that has seen the whole cluster and every waiting pod."""
-    pending = [waiting_pod(number) for number in range(WAITING)]
+    pending = [waiting_pod(number) for number in range(waiting)]
     server = ListServer(
         {
             "/api/v1/nodes": lambda: big_cluster.node_parts(nodes),
@@ -88,7 +88,7 @@ async def leader(nodes: int, pods: int) -> AsyncIterator[str]:
             )
             try:
                 url = f"http://{LOOPBACK}:{decisions}"
-                await _ready(url, process)
+                await _ready(url, process, waiting)
                 yield url
             finally:
                 with contextlib.suppress(ProcessLookupError):
@@ -96,19 +96,20 @@ async def leader(nodes: int, pods: int) -> AsyncIterator[str]:
                 await process.wait()
 
 
-async def _ready(url: str, process: asyncio.subprocess.Process) -> None:
-    """Wait until every waiting pod has a decision."""
+async def _ready(url: str, process: asyncio.subprocess.Process, waiting: int) -> None:
+    """Wait until every waiting pod has a decision; the id of a decision ends in its number."""
     latest = time.monotonic() + READY_S
     async with aiohttp.ClientSession() as session:
         while time.monotonic() < latest:
             if process.returncode is not None:
                 raise RuntimeError(f"the scheduler ended with {process.returncode}")
             with contextlib.suppress(aiohttp.ClientError):
-                async with session.get(f"{url}/decisions") as response:
-                    if (await response.json())["kept"] >= WAITING:
-                        return
+                async with session.get(f"{url}/decisions?limit=1") as response:
+                    for newest in (await response.json()).get("decisions", ()):
+                        if int(newest["id"].rpartition("-")[2]) >= waiting:
+                            return
             await asyncio.sleep(0.2)
-    raise TimeoutError(f"fewer than {WAITING} decisions within {READY_S:g} s")
+    raise TimeoutError(f"fewer than {waiting} decisions within {READY_S:g} s")
 
 
 async def command_s(url: str, words: tuple[str, ...], folder: Path) -> float:
@@ -147,14 +148,15 @@ async def longest_gap_s(url: str, stop: asyncio.Event) -> float:
     return longest
 
 
-async def figures(nodes: int, pods: int, rounds: int) -> dict[str, Any]:
+async def figures(nodes: int, pods: int, waiting: int, rounds: int) -> dict[str, Any]:
     """Every question, ``rounds`` times in turn."""
-    report: dict[str, Any] = {"nodes": nodes, "pods": pods, "load": round(os.getloadavg()[0], 1)}
+    report: dict[str, Any] = {"nodes": nodes, "pods": pods, "waiting": waiting}
+    report["load"] = round(os.getloadavg()[0], 1)
     commands: dict[str, list[float]] = {name: [] for name in QUESTIONS}
     answers: dict[str, list[float]] = {name: [] for name in QUESTIONS}
     sizes: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as folder:
-        async with leader(nodes, pods) as url, aiohttp.ClientSession() as session:
+        async with leader(nodes, pods, waiting) as url, aiohttp.ClientSession() as session:
             for number in range(rounds):
                 for name, (words, _) in QUESTIONS.items():
                     commands[name].append(await command_s(url, words, Path(folder)))
@@ -183,10 +185,11 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--size", default=SIZE, help=f"NODESxPODS, by default {SIZE}")
+    parser.add_argument("--waiting", type=int, default=WAITING, help="pods that wait")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     [(nodes, pods)] = parse_sizes(options.size)
-    report = asyncio.run(figures(nodes, pods, options.rounds))
+    report = asyncio.run(figures(nodes, pods, options.waiting, options.rounds))
     print(dumps(report), flush=True)
     sys.exit(0 if report["reached"] else 1)
 

@@ -18,11 +18,11 @@ import msgspec
 from gpuctl import cluster_access, targets
 from gpuctl.cluster_access import Access
 from gpuctl.input_error import NotReached
+from gpuctl.our_scheduler import our_scheduler
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.model.timestamps import epoch, micro_time
-from scheduler.model.well_known import SCHEDULER_NAME
 from scheduler.report.decisions.api_types import API_VERSION, Capacity
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.state.cache.cluster import Cluster
@@ -30,6 +30,7 @@ from scheduler.state.capacity.node_devices import Holder, NodeDevices, requested
 from scheduler.state.capacity.summary import CapacitySummary, WaitingPod
 from scheduler.state.event import QuotasReplaced
 from scheduler.state.fold import fold
+from scheduler.state.parts import finish
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.watch import informers, paged_list
 from scheduler.watch.client import TIMEOUT_S, ApiError, Client, Unreachable
@@ -95,7 +96,8 @@ async def _read(
         if error.status != FORBIDDEN:
             raise
     try:
-        capacity = await _of_namespace(client, own)
+        scheduler = await our_scheduler(client, access)
+        capacity = await _of_namespace(client, own, scheduler.name)
     except ApiError as error:
         raise NotReached(error.message or str(error)) from error
     note = f"only namespace {own}: you may not list nodes and all pods (a ClusterRole with both)"
@@ -123,14 +125,14 @@ async def _of_leader(url: str, detail: str) -> Capacity:
 class _State:
     """What the sums need of a scheduler's state."""
 
-    def __init__(self) -> None:
-        self.cluster = Cluster(maps_allow="all")
+    def __init__(self, scheduler_name: str) -> None:
+        self.cluster = Cluster(scheduler_name, maps_allow="all")
         self.queue = SchedulingQueue()
 
 
 async def _of_api(access: Access, client: Client, detail: str) -> tuple[Capacity, list[str]]:
     """The sums of all objects that may be listed; ApiError if these are not nodes and pods."""
-    state, missing = _State(), []
+    state, missing = _State((await our_scheduler(client, access)).name), []
     needed = (informers.NODES, informers.PODS)
     others = (
         informers.QUOTAS,
@@ -157,7 +159,7 @@ async def _of_api(access: Access, client: Client, detail: str) -> tuple[Capacity
             state.queue.add(pod, _since(pod, now))
     report = CapacityReport(state, lambda: True, lambda: now, lambda: datetime.now(UTC))
     with_holders = detail == "holders=1"
-    capacity = await report.take(with_nodes=bool(detail), with_holders=with_holders)
+    capacity = finish(report.take(with_nodes=bool(detail), with_holders=with_holders))
     return capacity, missing
 
 
@@ -184,7 +186,7 @@ def _since(pod: Pod, now: float) -> float:
 # --- from one namespace -----------------------------------------------------------------------
 
 
-async def _of_namespace(client: Client, namespace: str) -> Capacity:
+async def _of_namespace(client: Client, namespace: str, scheduler_name: str) -> Capacity:
     """What the pods of a namespace request, and its quotas; ApiError without the right to list."""
     pods = await targets.read_pods(client, namespace)
     now = time.time()
@@ -197,7 +199,7 @@ async def _of_namespace(client: Client, namespace: str) -> Capacity:
             summary.add_holder(namespace, amounts)
             one = Holder(namespace=namespace, pod=pod.name, devices=amounts)
             holders.setdefault(pod.node_name, []).append(one)
-        elif amounts and pod.waits_for(SCHEDULER_NAME):
+        elif amounts and pod.waits_for(scheduler_name):
             waits_s = round(now - _since(pod, now), 3)
             entry = WaitingPod(
                 namespace=namespace,
@@ -206,7 +208,7 @@ async def _of_namespace(client: Client, namespace: str) -> Capacity:
                 waits_s=waits_s,
                 priority=pod.priority,
             )
-            summary.add_waiting(entry)
+            summary.add_waiting(namespace, amounts, waits_s)
             waiting.append(entry)
     return Capacity(
         api_version=API_VERSION,

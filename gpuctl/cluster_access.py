@@ -12,7 +12,7 @@ import contextlib
 import re
 import shlex
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
 
 import aiohttp
@@ -27,6 +27,9 @@ from scheduler.watch.client import ApiError, Client, NoCluster, Unreachable, nam
 USER_AGENT: Final = "gpuctl"
 DECISIONS_PORT: Final = 8090
 FORWARD_TIMEOUT_S: Final = 10.0
+UNAVAILABLE: Final = 503
+#: Requests to a decisions API that is busy.
+ASKED_MAX: Final = 5
 END_TIMEOUT_S: Final = 5.0
 #: The line that kubectl prints when it listens (client-go, tools/portforward).
 _FORWARDING: Final = re.compile(rb"Forwarding from (127\.0\.0\.1:\d+) -> \d+")
@@ -34,12 +37,15 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """The selected cluster and scheduler; None means kubectl's default."""
+    """The selected cluster and scheduler; None means kubectl's default, and an empty name of the
+    scheduler that of the installation (``our_scheduler``).
+    """
 
     kubeconfig: str | None = None
     context: str | None = None
     lease_namespace: str = LeaderElection().resource_namespace
     lease_name: str = LeaderElection().resource_name
+    scheduler: str = ""
 
 
 class _NoIdentity:
@@ -85,14 +91,28 @@ async def default_namespace(access: Access) -> str:
     return await namespace_of(access.kubeconfig, access.context) or "default"
 
 
-async def ask(client: Client, path: str, params: Mapping[str, str], timeout_s: float) -> bytes:
-    """One request to a decisions API; NotReached contains the server's message or the error."""
-    try:
-        return await client.request("GET", path, params=params, timeout_s=timeout_s)
-    except Unreachable as error:
-        raise NotReached(f"the decisions API does not answer: {error}") from error
-    except ApiError as error:
-        raise NotReached(error.message or f"the decisions API returned {error.status}") from error
+async def ask(
+    client: Client,
+    path: str,
+    params: Mapping[str, str],
+    timeout_s: float,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> bytes:
+    """One request to a decisions API; NotReached contains the server's message or the error.
+
+    A server that is busy names the time after which the same request is made again.
+    """
+    for left in reversed(range(ASKED_MAX)):
+        try:
+            return await client.request("GET", path, params=params, timeout_s=timeout_s)
+        except Unreachable as error:
+            raise NotReached(f"the decisions API does not answer: {error}") from error
+        except ApiError as error:
+            if not left or error.status != UNAVAILABLE or not error.retry_after_s:
+                text = error.message or f"the decisions API returned {error.status}"
+                raise NotReached(text) from error
+            await pause(error.retry_after_s)
+    raise AssertionError("the last request returns or raises")
 
 
 # --- through the leader's pod -----------------------------------------------------------------

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Final
 
+from gpuctl.our_scheduler import OurScheduler
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.written_annotations import is_known, nearest
@@ -16,13 +17,15 @@ NEAR_NAME: Final = 0.6
 #: How similar the domain of a resource, and its whole name, must be to those of NVIDIA's GPUs.
 NEAR_RESOURCE: Final = 0.8
 NEAR_GPU: Final = 0.95
+#: The name that the API server sets in a pod without one.
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 KEYS_MAX: Final = 256
 LENGTH_MAX: Final = 128
 
 
-def notices(pod: Pod) -> tuple[str, ...]:
+def notices(pod: Pod, scheduler: OurScheduler) -> tuple[str, ...]:
     """One sentence for each likely mistake, with the correction."""
-    return (*_scheduler(pod), *_annotations(pod), *of_resources(pod))
+    return (*_scheduler(pod, scheduler), *_annotations(pod), *of_resources(pod))
 
 
 def of_resources(pod: Pod) -> Iterator[str]:
@@ -33,13 +36,14 @@ def of_resources(pod: Pod) -> Iterator[str]:
             yield f"resource {resource} is unknown; did you mean {meant}?"
 
 
-def _scheduler(pod: Pod) -> Iterator[str]:
-    ours, name = well_known.SCHEDULER_NAME, pod.scheduler_name
+def _scheduler(pod: Pod, scheduler: OurScheduler) -> Iterator[str]:
+    """The name of an installation that is not known may be any name but Kubernetes' own."""
+    ours, name = scheduler.name, pod.scheduler_name
     if name == ours or pod.node_name or well_known.DECISION in pod.annotations:
         return
     if difflib.SequenceMatcher(None, name[:LENGTH_MAX], ours).ratio() >= NEAR:
         yield f"no scheduler {name} may exist; did you mean spec.schedulerName: {ours}?"
-    else:
+    elif scheduler.is_known or name == DEFAULT_SCHEDULER:
         yield (
             f"its scheduler is {name}, not {ours}; to be placed by {ours}, add"
             f" spec.schedulerName: {ours}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -17,6 +17,7 @@ from gpuctl.command import Strict, UsageError
 from gpuctl.targets import Scope
 
 __all__ = [
+    "WATCH_S",
     "Strict",
     "UsageError",
     "forwarding",
@@ -25,6 +26,9 @@ __all__ = [
     "reaching",
     "scoped",
 ]
+
+#: Time between two answers of ``--watch``, each of which costs the leader one.
+WATCH_S: Final = 10.0
 
 
 def reaching(command: Callable[..., None]) -> Callable[..., None]:
@@ -61,6 +65,12 @@ def in_cluster(command: Callable[..., None]) -> Callable[..., None]:
         show_default=True,
         help="Lease of the scheduler's leader election",
     )
+    @click.option(
+        "--scheduler",
+        metavar="NAME",
+        default="",
+        help="schedulerName of its pods  [default: of the installation]",
+    )
     @functools.wraps(command)
     def wrapped(
         *,
@@ -68,6 +78,7 @@ def in_cluster(command: Callable[..., None]) -> Callable[..., None]:
         context: str | None,
         scheduler_namespace: str,
         lease: str,
+        scheduler: str,
         **others: Any,
     ) -> None:
         access = Access(
@@ -75,6 +86,7 @@ def in_cluster(command: Callable[..., None]) -> Callable[..., None]:
             context=context,
             lease_namespace=scheduler_namespace,
             lease_name=lease,
+            scheduler=scheduler,
         )
         command(access=access, **others)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from gpuctl.likely_mistakes import notices
+from gpuctl.our_scheduler import OurScheduler
 from gpuctl.targets import read_pod
 from scheduler.decide.explain import Meaning, meaning_of
 from scheduler.decide.rejection_message import parts
@@ -21,6 +22,7 @@ from scheduler.model.quantity import format_value
 from scheduler.watch.client import ApiError, Client, Unreachable
 
 EVENTS_MAX: Final = 20
+OUR_DEFAULT: Final = OurScheduler()
 FAILED: Final = "FailedScheduling"
 #: The state of a pod.
 PLACED, WAITS, GATED, ENDED, GOES = "placed", "waits", "gated", "ended", "goes"
@@ -89,7 +91,9 @@ class PodFacts(_Shape, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
 
-async def read_pod_facts(client: Client, namespace: str, name: str) -> PodFacts:
+async def read_pod_facts(
+    client: Client, namespace: str, name: str, scheduler: OurScheduler = OUR_DEFAULT
+) -> PodFacts:
     """Read a pod and its events; NotReached if the pod cannot be read."""
     pod = await read_pod(client, namespace, name)
     remarks: tuple[str, ...] = ()
@@ -98,13 +102,13 @@ async def read_pod_facts(client: Client, namespace: str, name: str) -> PodFacts:
         events = await _events(client, pod)
     except (ApiError, Unreachable) as error:
         remarks = (f"events cannot be read: {error}",)
-    found = facts_of(pod)
+    found = facts_of(pod, scheduler)
     asked = max((one.time for one in events if one.reason == FAILED), default="")
     asked = max(asked, found.asked)
     return msgspec.structs.replace(found, events=events, remarks=remarks, asked=asked)
 
 
-def facts_of(pod: Pod) -> PodFacts:
+def facts_of(pod: Pod, scheduler: OurScheduler = OUR_DEFAULT) -> PodFacts:
     """The facts in the pod's object, without events."""
     condition = pod.condition
     message = condition.message if condition.status == "False" else ""
@@ -119,7 +123,7 @@ def facts_of(pod: Pod) -> PodFacts:
         asks=_asks(pod),
         since=condition.since or pod.created,
         asked=condition.since if message else "",
-        notices=notices(pod),
+        notices=notices(pod, scheduler),
         node=pod.node_name,
         message=message,
         reasons=tuple(

@@ -23,9 +23,14 @@ NAMES_MAX: Final = 5
 
 
 async def fetch(
-    access: Access, server: str | None, awaited: str | None = None, wait_s: int = WAIT_DEFAULT_S
+    access: Access,
+    server: str | None,
+    command: str,
+    awaited: str | None = None,
+    wait_s: int = WAIT_DEFAULT_S,
 ) -> bytes:
-    """The leader's snapshot as sent; NotReached names the part that did not answer.
+    """The leader's snapshot as sent; NotReached names the part that did not answer, and how an
+    administrator runs the ``command``.
 
     With ``awaited`` (namespace/name) the leader answers with its next decision on that pod.
     """
@@ -36,20 +41,20 @@ async def fetch(
         if leader is None:
             raise NotReached(
                 f"the Lease {access.lease_namespace}/{access.lease_name} names no leader, or you"
-                f" may not read it; {_by_hand(access, None)}"
+                f" may not read it; {_by_hand(access, None, command)}"
             )
         if not await cluster_access.may_forward(client, access):
             raise NotReached(
                 f"you may not forward to pod {leader} (verb create, pods/portforward, namespace"
-                f" {access.lease_namespace}); with that right, run: {_by_hand(access, leader)}"
+                f" {access.lease_namespace}); {_by_hand(access, leader, command)}"
             )
         async with cluster_access.forwarded(access, leader) as url:
             return await _request(url, awaited, wait_s)
 
 
-def _by_hand(access: Access, leader: str | None) -> str:
-    forward, command = cluster_access.by_hand(access, leader, "gpuctl snapshot")
-    return f"{forward}   and in another terminal   {command}"
+def _by_hand(access: Access, leader: str | None, command: str) -> str:
+    forward, again = cluster_access.by_hand(access, leader, command)
+    return f"an admin can run: {forward}   and in another terminal   {again}"
 
 
 async def _request(url: str, awaited: str | None, wait_s: int) -> bytes:

@@ -29,7 +29,7 @@ memory, processor time, open files and the time of the start.
 
 The gauges of devices are sums of the scheduler's state at the time of the scrape, by the same code
 as [`gpuctl top`](capacity.md). Only the leader has them, so a sum over replicas is right. The cost
-is limited: sums that took t seconds are served again for 100 t.
+is limited: sums that took t seconds are served again for 100 t, at most for 30 s.
 """
 
 Row = tuple[str, str, tuple[str, ...], str]

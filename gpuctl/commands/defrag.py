@@ -9,6 +9,7 @@ example because of a PodDisruptionBudget, and where the rest of the plan does no
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -87,7 +88,9 @@ def defrag(
     if execute and (dry_run or file is not None):
         other = "--dry-run" if dry_run else "--from"
         raise UsageError(f"--execute and {other} exclude each other")
-    snapshot = snapshots.read(file) if file is not None else _fetch(access, server)
+    words = ["gpuctl", "defrag", pod, *(["-n", namespace] if namespace else [])]
+    again = shlex.join(words)
+    snapshot = snapshots.read(file) if file is not None else _fetch(access, server, again)
     chosen = plan_for(snapshot, _pending(snapshot, pod, namespace), moves, time.time())
     if output == "json":
         click.echo(defrag_output.as_json(chosen))
@@ -195,7 +198,7 @@ def _is_next(
     latest, step = time.monotonic() + STEP_MAX_S, NotYet("")
     while time.monotonic() < latest:
         try:
-            snapshot = _fetch(access, server)
+            snapshot = _fetch(access, server, shlex.join(["gpuctl", "defrag", chosen.pod.key]))
         except NotReached as error:  # the scheduler may be restarting
             found: Ready | NotYet | Placed = NotYet(str(error))
         else:
@@ -212,8 +215,9 @@ def _is_next(
     )
 
 
-def _fetch(access: Access, server: str | None) -> Snapshot:
-    return snapshots.decode(asyncio.run(snapshots.fetch(access, server)), "the answer")
+def _fetch(access: Access, server: str | None, command: str) -> Snapshot:
+    """The leader's snapshot; ``command`` is the command line for an administrator."""
+    return snapshots.decode(asyncio.run(snapshots.fetch(access, server, command)), "the answer")
 
 
 async def _evict(access: Access, chosen: Plan, done: int, pod: Pod) -> None:

@@ -22,6 +22,7 @@ from gpuctl.doctor.finding import Finding, Level
 from gpuctl.doctor.reader import NOT_FOUND
 from gpuctl.input_error import NotReached
 from gpuctl.options import Strict, in_cluster
+from gpuctl.our_scheduler import our_scheduler
 from scheduler.model import well_known
 from scheduler.watch.client import ApiError, Client
 from webhook.webhook_configuration import NAME
@@ -32,7 +33,6 @@ ABOUT_WIDTH: Final = 11
 
 @click.command(cls=Strict)
 @click.option("-n", "--namespace", metavar="NS", help="namespace for the dry-run pod")
-@click.option("--scheduler", metavar="NAME", default=well_known.SCHEDULER_NAME, show_default=True)
 @click.option("--account", metavar="NAME", default=well_known.SCHEDULER_NAME, show_default=True)
 @click.option("--webhook", metavar="NAME", default=NAME, show_default=True)
 @click.option(
@@ -42,7 +42,6 @@ ABOUT_WIDTH: Final = 11
 def doctor(
     access: Access,
     namespace: str | None,
-    scheduler: str,
     account: str,
     webhook: str,
     output: str,
@@ -52,7 +51,7 @@ def doctor(
     Exit status: 0 no check fails (warnings may be intended), 2 a check fails, 1 no answer from the
     API server, or no such namespace.
     """
-    facts = asyncio.run(_facts(access, namespace, scheduler, account, webhook))
+    facts = asyncio.run(_facts(access, namespace, account, webhook))
     findings = examine(facts)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())
@@ -61,16 +60,14 @@ def doctor(
     sys.exit(FAILS if any(finding.level is Level.FAIL for finding in findings) else 0)
 
 
-async def _facts(
-    access: Access, namespace: str | None, scheduler: str, account: str, webhook: str
-) -> Facts:
+async def _facts(access: Access, namespace: str | None, account: str, webhook: str) -> Facts:
     async with cluster_access.cluster(access) as client:
         await client.request("GET", "/version")  # fails early without an API server
         namespace = namespace or await cluster_access.default_namespace(access)
         await _check_namespace(client, namespace)
         options = DoctorOptions(
             access=access,
-            scheduler=scheduler,
+            scheduler=(await our_scheduler(client, access)).name,
             account=account,
             webhook=webhook,
             namespace=namespace,

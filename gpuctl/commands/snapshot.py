@@ -45,7 +45,9 @@ def snapshot(
     leader. It contains pods, nodes and namespaces as the scheduler decodes them, without secrets
     and environment variables.
     """
-    content = asyncio.run(snapshots.fetch(access, server, awaited, wait))
+    words = ["gpuctl", "snapshot", *(["-o", output] if output != STDIN else [])]
+    words += ["--next", awaited, "--wait", str(wait)] if awaited else []
+    content = asyncio.run(snapshots.fetch(access, server, shlex.join(words), awaited, wait))
     taken = snapshots.decode(content, "the answer")
     try:
         if output == STDIN:

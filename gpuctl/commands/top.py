@@ -1,11 +1,13 @@
 """``gpuctl top``: the GPUs of the cluster, and the namespaces, nodes and pods that hold them.
 
-Nothing is measured here: a device is held from the scheduler's decision on, used or not.
+A device is held from the scheduler's decision on, used or not; only ``--idle`` asks the DCGM
+exporter for its use.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -15,8 +17,17 @@ import msgspec
 from gpuctl import cluster_access, targets
 from gpuctl.capacity import CapacityAnswer, read_capacity
 from gpuctl.cluster_access import Access
+from gpuctl.exporter.idle import Usage, read_usage
 from gpuctl.input_error import NotReached
-from gpuctl.options import Strict, UsageError, forwarding, output_format, reaching, scoped
+from gpuctl.options import (
+    WATCH_S,
+    Strict,
+    UsageError,
+    forwarding,
+    output_format,
+    reaching,
+    scoped,
+)
 from gpuctl.output import formats
 from gpuctl.output import top as top_output
 from gpuctl.output.table import show
@@ -47,6 +58,9 @@ SORTS: Final[dict[str, Callable[[NodeDevices], tuple[Any, ...]]]] = {
 @click.option(
     "--sort", type=click.Choice(list(SORTS)), default="name", show_default=True, help="of nodes"
 )
+@click.option("--idle", is_flag=True, help="only pods that use none of their GPUs: top pods --idle")
+@click.option("--metrics-url", metavar="URL", default="", help="metrics of a DCGM exporter")
+@click.option("-w", "--watch", is_flag=True, help="repeat every 10 s until interrupted")
 @output_format(*formats.ROWS)
 @scoped
 @forwarding
@@ -57,6 +71,9 @@ def top(
     scope: Scope,
     what: str,
     sort: str,
+    idle: bool,
+    metrics_url: str,
+    watch: bool,
     output: str,
     forward: bool,
 ) -> None:
@@ -68,7 +85,24 @@ def top(
     """
     if scope.selector and what not in (NODES, PODS):
         raise UsageError("-l selects pods: gpuctl top pods -l LABELS")
-    answer = asyncio.run(_ask(access, server, scope, what, forward=forward))
+    if (idle or metrics_url) and what != PODS:
+        raise UsageError("--idle selects pods: gpuctl top pods --idle")
+    if watch and output not in ("table", "wide"):
+        raise UsageError("--watch prints a table only", click.get_current_context())
+
+    def ask() -> CapacityAnswer:
+        answer = asyncio.run(_ask(access, server, scope, what, forward=forward))
+        return _idle(answer, asyncio.run(read_usage(access, metrics_url))) if idle else answer
+
+    _write(ask(), what, sort, output, idle=idle)
+    while watch:
+        time.sleep(WATCH_S)
+        answer = ask()
+        click.clear()
+        _write(answer, what, sort, output, idle=idle)
+
+
+def _write(answer: CapacityAnswer, what: str, sort: str, output: str, *, idle: bool) -> None:
     capacity = answer.capacity
     nodes = sorted(capacity.nodes, key=SORTS[sort])
     if output in ("json", "yaml", "csv"):
@@ -76,11 +110,21 @@ def top(
     elif what == NODES:
         show(top_output.nodes(answer, nodes, wide=output == "wide"))
     elif what == PODS:
-        show(top_output.pods(answer))
+        show(top_output.pods(answer, is_idle=idle))
     elif what == NAMESPACES:
         show(top_output.namespaces(capacity.namespaces))
     else:
         show(top_output.overview(answer))
+
+
+def _idle(answer: CapacityAnswer, usage: Usage) -> CapacityAnswer:
+    """The pods of the answer that use none of their GPUs, and what that is based on."""
+    nodes = answer.capacity.nodes
+    keys = [f"{one.namespace}/{one.pod}" for node in nodes for one in node.holders]
+    capacity = _kept(answer.capacity, lambda namespace, pod: usage.is_idle(f"{namespace}/{pod}"))
+    capacity = msgspec.structs.replace(capacity, waiting=(), waiting_left_out=0)
+    notes = (*answer.notes, *usage.notes(keys))
+    return msgspec.structs.replace(answer, capacity=capacity, notes=notes)
 
 
 def _rows(what: str, capacity: Capacity, nodes: Sequence[NodeDevices]) -> Sequence[msgspec.Struct]:

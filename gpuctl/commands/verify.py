@@ -19,10 +19,10 @@ from gpuctl import cluster_access
 from gpuctl.cluster_access import Access
 from gpuctl.doctor.finding import Finding
 from gpuctl.options import Strict, in_cluster, output_format
+from gpuctl.our_scheduler import our_scheduler
 from gpuctl.verify.result import Result
 from gpuctl.verify.run import Options, Stop
 from gpuctl.verify.run import verify as run_checks
-from scheduler.model import well_known
 
 FAILS: Final = 2
 NO_ANSWER: Final = 1
@@ -33,7 +33,6 @@ IMAGE: Final = "busybox:1.36"
 
 
 @click.command(cls=Strict)
-@click.option("--scheduler", metavar="NAME", default=well_known.SCHEDULER_NAME, show_default=True)
 @click.option("--image", metavar="IMAGE", default=IMAGE, show_default=True, help="of the test pods")
 @click.option("--metrics-url", metavar="URL", default="", help="metrics of a DCGM exporter")
 @click.option(
@@ -54,7 +53,6 @@ IMAGE: Final = "busybox:1.36"
 def verify(
     *,
     access: Access,
-    scheduler: str,
     image: str,
     metrics_url: str,
     timeout_s: float,
@@ -72,7 +70,7 @@ def verify(
     """
     options = Options(
         access=access,
-        scheduler=scheduler,
+        scheduler=access.scheduler,
         namespace=f"gpu-verify-{secrets.token_hex(3)}",
         image=image,
         metrics_url=metrics_url,
@@ -101,6 +99,8 @@ async def _result(options: Options, *, is_quiet: bool) -> tuple[Result, int]:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             asyncio.get_running_loop().add_signal_handler(number, end, number)
     async with cluster_access.cluster(options.access) as client:
+        scheduler = await our_scheduler(client, options.access)
+        options = msgspec.structs.replace(options, scheduler=scheduler.name)
         show = _silent if is_quiet else _show
         result = await run_checks(client, options, show, _note, stop)
     if numbers:

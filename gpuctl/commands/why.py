@@ -25,7 +25,8 @@ from rich.console import Group, RenderableType
 from gpuctl import cluster_access
 from gpuctl.cluster_access import Access
 from gpuctl.input_error import NotReached
-from gpuctl.options import Strict, UsageError, output_format, reaching, scoped
+from gpuctl.options import WATCH_S, Strict, UsageError, output_format, reaching, scoped
+from gpuctl.our_scheduler import our_scheduler
 from gpuctl.output import formats, table, waiting
 from gpuctl.output.waiting import WaitingPods
 from gpuctl.output.why import Why, rendered
@@ -37,8 +38,6 @@ from scheduler.report.decisions.api_types import PodAnswer
 from scheduler.watch.client import TIMEOUT_S, Client
 
 PENDING: Final = 2
-#: Time between two answers of ``--watch``.
-WATCH_S: Final = 2.0
 #: The groups whose oldest pod the decisions API is asked about.
 GROUPS_ASKED_MAX: Final = 8
 
@@ -113,14 +112,16 @@ async def _answer(asked: Question) -> Why | WaitingPods:
             raise await failed_creations(client, space, targets, error) from None
         # For programs the shape of the answer does not depend on the number of pods.
         if len(pods) == 1 and targets and asked.output in ("table", "wide"):
-            facts = await read_pod_facts(client, pods[0].namespace, pods[0].name)
+            scheduler = await our_scheduler(client, asked.access, asked.server)
+            facts = await read_pod_facts(client, pods[0].namespace, pods[0].name, scheduler)
             return await _with_decisions(asked, client, facts)
         return await _grouped(asked, client, pods)
 
 
 async def _grouped(asked: Question, client: Client, pods: list[Pod]) -> WaitingPods:
     """The pods that wait; the decisions API explains the oldest of each group."""
-    found = waiting.waiting_pods(pods, is_named=bool(asked.words))
+    scheduler = await our_scheduler(client, asked.access, asked.server)
+    found = waiting.waiting_pods(pods, is_named=bool(asked.words), scheduler=scheduler)
     remarks: list[str] = []
     more: tuple[str, ...] = ()
     groups = list(found.groups)
@@ -129,6 +130,12 @@ async def _grouped(asked: Question, client: Client, pods: list[Pod]) -> WaitingP
         async with _leader_url(asked, client, leader, wanted=bool(groups)) as url:
             if url is None and groups:
                 more = cluster_access.by_hand(asked.access, leader, _command(asked))
+            if url and len(groups) > GROUPS_ASKED_MAX:
+                left_out = len(groups) - GROUPS_ASKED_MAX
+                remarks.append(
+                    f"the leader was asked about the {GROUPS_ASKED_MAX} largest groups;"
+                    f" {left_out} more: name a pod of them"
+                )
             for at, group in enumerate(groups[:GROUPS_ASKED_MAX] if url else ()):
                 oldest = group.pods[0]
                 with contextlib.suppress(NotReached):  # not of this scheduler, or placed meanwhile
@@ -156,7 +163,8 @@ async def _explain(asked: Question, target: Target) -> Why:
     try:
         async with cluster_access.cluster(asked.access) as client:
             space = named or await cluster_access.default_namespace(asked.access)
-            facts = await read_pod_facts(client, space, name)
+            scheduler = await our_scheduler(client, asked.access, server)
+            facts = await read_pod_facts(client, space, name, scheduler)
             return await _with_decisions(asked, client, facts)
     except NotReached as error:
         if server is None:

@@ -16,6 +16,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from gpuctl.concerned_objects import ConcernedObjects, of_message, of_refusals
 from gpuctl.output.text import plain
 from gpuctl.pod_facts import PodFacts, age
 from scheduler.decide.explain import Meaning
@@ -73,7 +74,8 @@ def _rows(
         yield "queue", [_queue(answer.waiting)]
     codes = answer.codes if outcome is not None and answer is not None else {}
     codes = codes or (facts.codes if facts else {})
-    yield "do one", steps(expected, codes, _ordered(message))
+    about = of_refusals(outcome.refusals) if outcome is not None else of_message(parts(message))
+    yield "do one", steps(expected, codes, _ordered(message), about)
     if outcome is not None:
         yield "checked", [_checked(answer, wide=wide)]
 
@@ -124,9 +126,13 @@ def _ordinal(number: int) -> str:
 
 
 def steps(
-    expected: Outlook | None, codes: Mapping[str, Meaning], order: Iterable[str]
+    expected: Outlook | None,
+    codes: Mapping[str, Meaning],
+    order: Iterable[str],
+    about: Mapping[str, ConcernedObjects],
 ) -> list[str]:
-    """Each remedy with its effect; then the next step of the codes without one.
+    """Each remedy with its effect; then the next step of the codes without one, with the objects
+    that it is about.
 
     Beside a remedy, the next steps of codes whose edits were tried are left out: they are not
     enough alone.
@@ -137,7 +143,9 @@ def steps(
     left = (code for code in order if code in codes and code not in remedied)
     if remedies:
         left = (code for code in left if code not in TRIED)
-    return [*lines, *(f"{codes[code].next_step} ({code})" for code in islice(left, STEPS_MAX))]
+    shown = list(islice(left, STEPS_MAX))
+    found = {code: about.get(code) or ConcernedObjects(code) for code in shown}
+    return [*lines, *(found[code].named(codes[code].next_step) for code in shown)]
 
 
 def _amounts(amounts: Mapping[str, str]) -> str:
@@ -151,6 +159,8 @@ def _amounts(amounts: Mapping[str, str]) -> str:
 def _checked(answer: PodAnswer | None, *, wide: bool) -> str:
     leads = answer is not None and answer.leads
     last = f", last decision {answer.decisions[0].id}" if answer and answer.decisions else ""
-    return (
-        f"now, by {'the leader' if leads else 'a standby'}{last}{'' if wide else '; more: -o wide'}"
-    )
+    by = f"now, by {'the leader' if leads else 'a standby'}{last}"
+    searched = answer.outlook.searched if answer is not None and answer.outlook else None
+    if searched is not None:
+        by += f"; searched {searched.parts:,} of {searched.of:,} nodes and edits"
+    return f"{by}{'' if wide else '; more: -o wide'}"

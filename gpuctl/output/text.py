@@ -34,7 +34,7 @@ PARTS: Final = {
     "name": "the name, everything else being equal",
 }
 #: Above the commands that reach the decisions API.
-MORE: Final = "for the present answer an admin can run (the first in another terminal)"
+MORE: Final = "for more, an admin can run (the first in another terminal)"
 
 
 def plain(text: str) -> Text:

@@ -252,8 +252,8 @@ def _by(one: NodeDevices, *, wide: bool) -> Iterator[str]:
         yield f"taint {', '.join(one.taints)}"
 
 
-def pods(answer: CapacityAnswer) -> RenderableType:
-    """One line per pod: those that hold devices, then those that wait."""
+def pods(answer: CapacityAnswer, *, is_idle: bool = False) -> RenderableType:
+    """One line per pod: those that hold devices, then those that wait; or only idle ones."""
     capacity = answer.capacity
     table = Columns("NAMESPACE", "POD", "NODE", "DEVICES", prose=("DEVICES",))
     for one in capacity.nodes:
@@ -269,7 +269,8 @@ def pods(answer: CapacityAnswer) -> RenderableType:
         state = Text(f"waits {duration(waiting.waits_s)}", style="bold")
         table.add_row(plain(waiting.namespace), plain(waiting.pod), state, listed(waiting.devices))
     if not table.row_count:
-        return Group(Text("no pod holds or waits for GPUs"), *noted(answer))
+        line = "no pod leaves its GPUs idle" if is_idle else "no pod holds or waits for GPUs"
+        return Group(Text(line), *noted(answer))
     return Group(table, *noted(answer))
 
 

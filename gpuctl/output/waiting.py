@@ -13,14 +13,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gpuctl.likely_mistakes import notices
+from gpuctl.concerned_objects import of_message
+from gpuctl.our_scheduler import OurScheduler
 from gpuctl.output.outlook import REASONS_MAX, STEPS_MAX, steps, verdict
 from gpuctl.output.table import headed
 from gpuctl.output.text import MORE, indented, plain, titled
-from gpuctl.pod_facts import GATED, WAITS, PodFacts, age, facts_of
+from gpuctl.pod_facts import GATED, OUR_DEFAULT, WAITS, PodFacts, age, facts_of
 from scheduler.decide.explain import Meaning, meanings
+from scheduler.decide.rejection_message import parts
 from scheduler.decide.remedy.outlook import Outlook
-from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 
 #: The pods of a group that are named, unless all are asked for.
@@ -69,15 +70,17 @@ class WaitingPods(_Shape, frozen=True, kw_only=True):
     more: tuple[str, ...] = ()
 
 
-def waiting_pods(pods: Iterable[Pod], *, is_named: bool) -> WaitingPods:
+def waiting_pods(
+    pods: Iterable[Pod], *, is_named: bool, scheduler: OurScheduler = OUR_DEFAULT
+) -> WaitingPods:
     """The pods that wait for a node, in groups; without ``is_named`` only those for GPUs or for
     gpu-scheduler.
     """
     groups: dict[tuple[str, ...], list[tuple[Pod, PodFacts]]] = {}
     others = 0
     for pod in pods:
-        facts = facts_of(pod)
-        concerns = is_named or pod.scheduler_name == well_known.SCHEDULER_NAME or pod.gpu_requests
+        facts = facts_of(pod, scheduler)
+        concerns = is_named or pod.scheduler_name == scheduler.name or pod.gpu_requests
         if facts.standing not in (WAITS, GATED) or not concerns:
             others += 1
             continue
@@ -111,7 +114,7 @@ def _group(reasons: tuple[str, ...], members: Sequence[tuple[Pod, PodFacts]]) ->
                 asks=facts.asks,
                 since=pod.created,
                 message=facts.message,
-                notices=notices(pod),
+                notices=facts.notices,
             )
             for pod, facts in ordered
         ),
@@ -153,5 +156,6 @@ def _block(group: WaitingGroup, now: datetime, *, wide: bool) -> Iterable[Render
 
 
 def _steps(group: WaitingGroup) -> list[str]:
+    about = of_message(parts(group.pods[0].message))
     mistakes = dict.fromkeys(text for pod in group.pods for text in pod.notices)
-    return [*islice(mistakes, STEPS_MAX), *steps(group.outlook, group.codes, group.codes)]
+    return [*islice(mistakes, STEPS_MAX), *steps(group.outlook, group.codes, group.codes, about)]

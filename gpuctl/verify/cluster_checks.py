@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gpuctl.doctor.finding import Finding, fail, listed, ok, skip, warn
+from gpuctl.exporter.idle import UTILIZATION
+from gpuctl.exporter.services import NAMES, PORT
 from gpuctl.verify.hosts import Host, Raw
 from gpuctl.verify.result import PriorityLevel
 
@@ -15,7 +17,6 @@ from gpuctl.verify.result import PriorityLevel
 CLASSES: Final = ("gpu-critical", "gpu-high", "gpu-normal", "gpu-low")
 PLUGIN_LABEL: Final = "app.kubernetes.io/name"
 PLUGIN: Final = "nvidia-device-plugin"
-UTILIZATION: Final = "DCGM_FI_DEV_GPU_UTIL"
 _SERIES: Final = re.compile(r"^(DCGM_\w+)\{", re.MULTILINE)
 
 
@@ -88,15 +89,15 @@ def series(text: str) -> dict[str, int]:
     return dict(Counter(_SERIES.findall(text)))
 
 
-def check_metrics(counted: dict[str, int] | None) -> Finding:
-    """Whether a DCGM exporter reports the utilization of GPUs; None: there is no exporter."""
+def check_metrics(counted: dict[str, int] | None, source: str = "") -> Finding:
+    """Whether the DCGM exporter ``source`` reports the utilization of GPUs; None: there is none."""
     if counted is None:
-        says = "no Service with the label of a DCGM exporter and port 9400"
+        says = f"no Service of a DCGM exporter (label app={NAMES[0]}) with port {PORT}"
         return skip("metrics", says, "install one, or name it: --metrics-url URL")
     gpus = counted.get(UTILIZATION, 0)
     if not gpus:
-        return fail("metrics", f"the exporter has no series {UTILIZATION}", "read its log")
-    return ok("metrics", f"the exporter has {UTILIZATION} of {gpus} GPUs or containers")
+        return fail("metrics", f"the exporter {source} has no series {UTILIZATION}", "read its log")
+    return ok("metrics", f"the exporter {source} has {UTILIZATION} of {gpus} GPUs or containers")
 
 
 def check_dashboard(config_maps: Iterable[Raw]) -> Finding:

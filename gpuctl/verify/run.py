@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
@@ -12,9 +13,10 @@ import msgspec
 from gpuctl import cluster_access
 from gpuctl.cluster_access import Access
 from gpuctl.doctor.finding import Finding, fail, ok, skip, warn
+from gpuctl.exporter.services import SCRAPE_S, list_exporters, scrape
 from gpuctl.input_error import NotReached
 from gpuctl.targets import PAGE
-from gpuctl.verify import cluster_checks, exporter, placement_checks, sharing_checks
+from gpuctl.verify import cluster_checks, placement_checks, sharing_checks
 from gpuctl.verify.hosts import Host, Raw, hosts
 from gpuctl.verify.result import NodeSummary, PriorityLevel, Result
 from gpuctl.verify.trial import Trial
@@ -246,13 +248,22 @@ class _Run:
         return ok("install", f"{leader} leads by {lease}")
 
     async def _exporter(self) -> Finding:
-        url = self._options.metrics_url
-        try:
-            text = await exporter.scrape(self._trial.client, self._listed, url)
-        except exporter.Ambiguous as several:
-            return skip("metrics", f"several exporters: {several}", "name one: --metrics-url URL")
+        source, text = await self._scrape()
         self._metrics = {} if text is None else cluster_checks.series(text)
-        return cluster_checks.check_metrics(None if text is None else self._metrics)
+        return cluster_checks.check_metrics(None if text is None else self._metrics, source)
+
+    async def _scrape(self) -> tuple[str, str | None]:
+        """The exporter that was read, and its metrics; None without one."""
+        if url := self._options.metrics_url:
+            async with cluster_access.server(url) as server:
+                with contextlib.suppress(NotReached):
+                    content = await cluster_access.ask(server, "", {}, SCRAPE_S)
+                    return url, content.decode(errors="replace")
+            return url, ""
+        found = await list_exporters(self._trial.client)
+        if not found:
+            return "", None
+        return str(found[0]), await scrape(self._trial.client, found[0])
 
     async def _dashboard(self) -> Finding:
         path = "/api/v1/configmaps"

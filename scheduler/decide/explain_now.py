@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from scheduler.decide.explain import (
@@ -14,39 +16,54 @@ from scheduler.decide.explain import (
 )
 from scheduler.decide.post_filter import context_of
 from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.budget import Budget, SearchBudget
 from scheduler.framework.decision import Preemption, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
-from scheduler.plugins.preemption.hindrance import Hindrance, hindrance
+from scheduler.plugins.preemption.hindrance import Hindrance, hindrance, spared_pods
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.parts import Parts
 
 
-def explain_now(cluster: Cluster, pod: Pod, pipeline: Pipeline) -> Outcome:
-    """What would be decided about a pod, and why. It takes at most three times the steps of a
-    decision, beside a walk over the pods of the nodes that it could use."""
-    decision = schedule_one(cluster, pod, pipeline)
+def explain_now(
+    cluster: Cluster, pod: Pod, pipeline: Pipeline, work: SearchBudget
+) -> Parts[Outcome]:
+    """What would be decided about a pod, and why.
+
+    The decision and the search for victims are one part, on one state: together they take at most
+    twice the steps of a decision.
+    """
+    own = Budget(pipeline.decision_steps_max)
+    decision = schedule_one(cluster, pod, pipeline, own)
+    if not isinstance(decision, Rejection) or _waits_for_pods(decision):
+        yield work.part(own.spent)
+        return explain(decision)
+    context = context_of(cluster, pipeline, decision, max(0, 2 * own.limit - own.spent))
+    found = hindrance(context)
+    yield work.part(own.spent + context.work.spent)
     outcome = explain(decision)
-    if not isinstance(decision, Rejection) or isinstance(decision, Preemption):
-        return outcome
-    if decision.nominated_node:  # it waits for the end of pods already
-        return outcome
-    limit = pipeline.decision_steps_max
-    found = hindrance(context_of(cluster, pipeline, decision, limit))
+    work.spend(len(outcome.refusals))
+    yield len(outcome.refusals)
     if found is None:
         return outcome
-    return msgspec.structs.replace(outcome, preemption=_preemption(found))
+    spared = yield from spared_pods(context, work)
+    return msgspec.structs.replace(outcome, preemption=_preemption(found, spared))
 
 
-def _preemption(found: Hindrance) -> PreemptionOutcome | None:
+def _waits_for_pods(rejection: Rejection) -> bool:
+    """Whether pods end for the rejected pod, or will."""
+    return isinstance(rejection, Preemption) or bool(rejection.nominated_node)
+
+
+def _preemption(found: Hindrance, spared: Mapping[str, int]) -> PreemptionOutcome | None:
     candidate = found.candidate
-    if candidate is None and not found.barred and not found.unhelpful and not found.spared:
+    if candidate is None and not found.barred and not found.unhelpful and not spared:
         return None
-    spared = sorted(found.spared.items())
     return PreemptionOutcome(
         node=candidate.node_name if candidate is not None else "",
         victims=victim_outcomes(candidate.victims) if candidate is not None else (),
         violations=candidate.violations if candidate is not None else 0,
         refusals=refusals_of(found.unhelpful.items()),
         barred=found.barred,
-        spared=tuple(SparedPods(cause, count) for cause, count in spared),
+        spared=tuple(SparedPods(cause, count) for cause, count in sorted(spared.items())),
     )

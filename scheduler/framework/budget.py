@@ -36,6 +36,16 @@ class Budget:
         """Whether the limit is exceeded."""
         return self.spent > self.limit
 
+    @property
+    def left(self) -> int:
+        """The steps that may still be spent."""
+        return max(0, self.limit - self.spent)
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no step is left."""
+        return self.spent >= self.limit
+
     def spend(self, steps: int) -> bool:
         """Count steps; returns whether the limit still holds."""
         self.spent += steps
@@ -51,6 +61,33 @@ class Budget:
             self._counted.add(what)
         self.spent += steps
         return self.spent <= self.limit
+
+
+class SearchBudget(Budget):
+    """The steps of a search that reports how far it came: it did ``done`` of ``total`` parts."""
+
+    __slots__ = ("done", "total")
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self.done = 0
+        self.total = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no part was left out."""
+        return self.done == self.total
+
+    def part(self, steps: int, *, is_done: bool = True) -> int:
+        """Count a part and its steps; returns the steps."""
+        self.spend(steps)
+        self.done += is_done
+        self.total += 1
+        return steps
+
+    def leave_out(self, parts: int) -> None:
+        """Count parts for which no steps are left."""
+        self.total += parts
 
 
 def is_light(pod: Pod) -> bool:

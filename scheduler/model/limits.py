@@ -75,6 +75,7 @@ RETRY_AFTER_S_MAX: Final = 60
 DECISIONS_MAX: Final = 1_000
 DECISIONS_OF_A_POD_MAX: Final = 20
 SNAPSHOT_WAIT_S_MAX: Final = 3_600
+QUESTIONS_WAITING_MAX: Final = 8
 # --- selectors of devices ----------------------------------------------------------------
 SELECTOR_LENGTH_MAX: Final = 10_240
 SELECTORS_MAX: Final = 1_024
@@ -322,6 +323,12 @@ TABLE: Final = (
     Limit(
         "SNAPSHOT_WAIT_S_MAX", SNAPSHOT_WAIT_S_MAX, "s", "`/snapshot?wait=`",
         "400 with a message", "a pod is tried again within five minutes",
+    ),
+    Limit(
+        "QUESTIONS_WAITING_MAX", QUESTIONS_WAITING_MAX, "requests",
+        "`/decisions` and `/capacity` that wait while another one is answered",
+        "503 with a message and `Retry-After`; `gpuctl` asks again",
+        "one question at a time shares the process with the decisions",
     ),
     Limit(
         "SELECTOR_LENGTH_MAX", SELECTOR_LENGTH_MAX, "characters",

@@ -2,9 +2,9 @@
 waits.
 
 They are summed when they are scraped, by the same code as ``GET /capacity``, so they cost nothing
-without a scrape. A large cluster takes a part of a second in small parts; a scrape that comes
-too early gets the former sums, so that scrapes take at most a hundredth of the processor. Only the
-leader has these series: a standby would double every sum.
+without a scrape. A large cluster takes a part of a second in small parts; a scrape that comes too
+early gets the former sums, so that scrapes take little of the processor. Only the leader has these
+series: a standby would double every sum.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from scheduler.report.decisions.api_types import Capacity
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.questions import paused
 from scheduler.state.capacity.node_devices import GPU, DeviceAmount
 from scheduler.state.capacity.summary import UNKNOWN_MODEL, NamespaceCapacity
 
@@ -25,8 +26,9 @@ from scheduler.state.capacity.summary import UNKNOWN_MODEL, NamespaceCapacity
 OTHERS: Final = "_others"
 NODES_MAX: Final = 1_000
 NAMESPACES_MAX: Final = 1_000
-#: Sums are used again for this multiple of the time that they took.
+#: Sums are used again for this multiple of the time that they took, but not longer than this.
 REST: Final = 100.0
+REST_MAX_S: Final = 30.0
 
 DEVICE_GAUGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "gpu_scheduler_devices": (
@@ -96,11 +98,11 @@ class CapacityMetrics(Collector):
             return
         self._is_running = True
         try:
-            self._sums = await self._report.take(with_nodes=True, with_holders=False)
+            self._sums = await paused(self._report.take(with_nodes=True, with_holders=False))
         finally:
             self._is_running = False
             now = self._clock()
-            self._next_at = now + REST * (now - started)
+            self._next_at = now + min(REST * (now - started), REST_MAX_S)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The families of the last sums; without sums they are empty."""

@@ -323,19 +323,19 @@ class NodeInfo:
     @property
     def device_rank(self) -> int:
         """The place of the node in the order for pods without GPUs."""
-        return device_rank(self.free_devices)
+        return self.device_rank_with(self.free_devices)
+
+    def device_rank_with(self, free_devices: Mapping[str, int]) -> int:
+        """0 without GPUs, else one more than the free devices: a node whose GPUs are all in use
+        comes after a node without GPUs. GPUs that only claims give count as in use.
+        """
+        has_gpus = free_devices or (self.dra is not None and self.dra.has_gpus)
+        return 1 + max(0, sum(free_devices.values())) if has_gpus else 0
 
     def free_indexes(self) -> tuple[int, ...]:
         """Free indexes, ascending; empty if the node has no known GPU count."""
         there = self.node.indexes if self.node else ()
         return tuple(number for number in there if number not in self.usage.holders)
-
-
-def device_rank(free_devices: Mapping[str, int]) -> int:
-    """The place of a node in the order for pods without GPUs: 0 without GPUs, else one more than
-    the free devices. So a node whose GPUs are all in use comes after a node without GPUs.
-    """
-    return 1 + max(0, sum(free_devices.values())) if free_devices else 0
 
 
 def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:

@@ -267,3 +267,12 @@ def test_releases_share_no_cluster_object() -> None:
 def test_a_bundle_without_the_webhook_registers_nothing() -> None:
     words = settings("webhook.enabled=false", "webhook.caBundle=QQ==")
     assert kinds(objects(SCHEDULER, *words)).isdisjoint({"MutatingWebhookConfiguration", "Secret"})
+
+
+def test_config_map_of_the_lease_has_the_name_of_the_scheduler() -> None:
+    """gpuctl learns the name there (``gpuctl.our_scheduler``)."""
+    found = objects(SCHEDULER, *settings("scheduler.name=team-scheduler"), release="mine")
+
+    lease = one(found, "Lease")["metadata"]["name"]
+    content = one(found, "ConfigMap", f"{lease}-config")["data"]["config.yaml"]
+    assert yaml.safe_load(content)["schedulerName"] == "team-scheduler"

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from gpuctl.commands.replay import replay_pods
 from scheduler.config import Config, Maps
+from scheduler.model.limits import QUESTIONS_WAITING_MAX
 from scheduler.report.decisions.api import DecisionsHandler
 from scheduler.report.decisions.api_types import (
     API_VERSION,
@@ -26,6 +27,7 @@ from scheduler.report.decisions.api_types import (
     Snapshot,
 )
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.service import decision_tasks, serve
 from scheduler.report.decisions.state_capture import StateCapture
@@ -45,9 +47,16 @@ T = TypeVar("T")
 class Asking:
     """A loop with its handler, and a way to ask."""
 
-    def __init__(self, stage: Stage, session: aiohttp.ClientSession, url: str) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        session: aiohttp.ClientSession,
+        url: str,
+        questions: QuestionQueue,
+    ) -> None:
         self.stage = stage
         self.url = url
+        self.questions = questions
         self._session = session
 
     async def get(self, path: str, **headers: str) -> tuple[int, bytes]:
@@ -81,7 +90,8 @@ async def asking() -> AsyncIterator[Asking]:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         stage.see(ev.NodeUpdated(node("a", gpus=4)), ev.NodeUpdated(node("b", gpus=2)))
         stage.sync()
-        yield Asking(stage, session, f"http://127.0.0.1:{runner.addresses[0][1]}")
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        yield Asking(stage, session, url, handler.questions)
         await runner.cleanup()
 
 
@@ -222,6 +232,27 @@ async def test_capacity_has_sums_and_on_request_nodes_with_holders(
     assert waiting.waits_s >= 2.0
     assert [(one.node, one.holders) for one in nodes.nodes] == [("a", ()), ("b", ())]
     assert [holder.pod for one in holders.nodes for holder in one.holders] == ["one"]
+
+
+@pytest.mark.parametrize("path", ["/decisions/team/big", "/decisions", "/capacity?holders=1"])
+async def test_questions_beyond_the_limit_are_refused_with_a_time(
+    asking: Asking, path: str
+) -> None:
+    asking.stage.see(ev.PodUpdated(pod("big", gpus=8)))
+    await asking.stage.recorder.next()
+    async with asking.questions.turn():
+        waiting = [asyncio.create_task(asking.get(path)) for _ in range(QUESTIONS_WAITING_MAX)]
+        async with asyncio.timeout(10):
+            while asking.questions.waiting < QUESTIONS_WAITING_MAX:  # noqa: ASYNC110 - no event
+                await asyncio.sleep(0.001)
+        async with aiohttp.ClientSession() as session, session.get(asking.url + path) as refused:
+            said = msgspec.json.decode(await refused.read())["message"]
+        leader = await asking.get("/leader")
+
+    assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
+    assert said == "the scheduler answers one question at a time, and 8 wait; ask again after 2 s"
+    assert leader[0] == 200
+    assert {status for status, _ in await asyncio.gather(*waiting)} == {200}
 
 
 async def test_response_names_the_leader(asking: Asking) -> None:

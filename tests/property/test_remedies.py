@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from gpuctl.simulate.input import Report, simulate
 from gpuctl.simulate.manifests import Document
 from scheduler.config import Config, Maps
-from scheduler.decide.explain_now import explain_now
 from scheduler.decide.remedy.edit import EditKind
-from scheduler.decide.remedy.outlook import CanStart, Outlook, outlook
+from scheduler.decide.remedy.outlook import CanStart, Outlook
 from scheduler.model.pods.pod import Pod
 from tests.builders import pod_json
+from tests.questions import explain_now, outlook
 from tests.remedies import applied
 
 Json = dict[str, Any]

@@ -7,9 +7,8 @@ from typing import Final
 
 import msgspec
 
-from scheduler.decide.explain import Refusal
 from scheduler.decide.remedy.edit import Edit, EditKind, Trial
-from scheduler.framework.view import View
+from scheduler.decide.remedy.rejected import RejectedPod
 from scheduler.model import well_known
 from scheduler.model.gpu.gpu_memory import least_mib
 from scheduler.model.mig.node_geometry import memory_mib
@@ -20,11 +19,12 @@ from scheduler.model.selector import CORDON, Requirement, Taint, Term, Toleratio
 TRIED_MAX: Final = 4
 
 
-def tolerate(view: View, pod: Pod, refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def tolerate(rejected: RejectedPod) -> Iterator[Trial]:
     """The taints of the nodes that have untolerated ones; those of the most nodes first."""
+    pod = rejected.pod
     counts: dict[tuple[Taint, ...], int] = {}
-    for name in _nodes(refusals, "TAINT"):
-        node_info = view.at(name)
+    for name in rejected.nodes_with("TAINT"):
+        node_info = rejected.view.at(name)
         if node_info is None or node_info.node is None:
             continue
         taints = tuple(
@@ -47,10 +47,11 @@ def _tolerating(pod: Pod, taints: Sequence[Taint]) -> Pod:
     return msgspec.structs.replace(pod, tolerations=(*pod.tolerations, *more))
 
 
-def uncordon(_view: View, pod: Pod, refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def uncordon(rejected: RejectedPod) -> Iterator[Trial]:
     """A cordoned node, tried as a pod that tolerates the cordon and may use only this node."""
+    pod = rejected.pod
     tolerating = _tolerating(pod, (CORDON,))
-    for name in _nodes(refusals, "NODE_UNSCHEDULABLE")[:TRIED_MAX]:
+    for name in rejected.nodes_with("NODE_UNSCHEDULABLE")[:TRIED_MAX]:
         there = Requirement("metadata.name", "In", (name,))
         terms = tuple(
             Term(one.match_expressions, (*one.match_fields, there))
@@ -61,10 +62,11 @@ def uncordon(_view: View, pod: Pod, refusals: Sequence[Refusal]) -> Iterator[Tri
         yield Trial((edit,), msgspec.structs.replace(tolerating, required_terms=terms))
 
 
-def select_less(view: View, pod: Pod, refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def select_less(rejected: RejectedPod) -> Iterator[Trial]:
     """Each label of the node selector, the required affinity, then both."""
+    pod = rejected.pod
     if well_known.WANTED_MEMORY in pod.annotations:
-        yield from less_memory(view, pod, refusals)  # the webhook writes the affinity
+        yield from less_memory(rejected)  # the webhook writes the affinity
         return
     selector = pod.node_selector
     edits = [_unselected(key, value) for key, value in sorted(selector.items())][:TRIED_MAX]
@@ -86,11 +88,13 @@ def _unselected(key: str, value: str) -> Edit:
     return Edit(kind=EditKind.SELECTOR, field=key, value=value, text=text)
 
 
-def less_memory(view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def less_memory(rejected: RejectedPod) -> Iterator[Trial]:
     """The memory of the largest GPUs of the cluster, for a pod that asks for GPU memory."""
+    pod = rejected.pod
     if well_known.WANTED_MEMORY not in pod.annotations or pod.required_terms is None:
         return
-    found = {memory_mib(one.node.labels) for one in view.candidates() if one.node is not None}
+    nodes = (one.node for one in rejected.view.candidates())
+    found = {memory_mib(node.labels) for node in nodes if node is not None}
     amounts = sorted({mib for mib in found if mib}, reverse=True)
     for mib in amounts[:TRIED_MAX]:
         gib = round(mib / 1024)  # a GPU of 81,559 MiB is one of 80Gi
@@ -119,21 +123,24 @@ def _with_memory(pod: Pod, value: str, mib: int) -> Pod:
     return msgspec.structs.replace(pod, required_terms=terms, annotations=annotations)
 
 
-def no_ports(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def no_ports(rejected: RejectedPod) -> Iterator[Trial]:
     """The pod without host ports."""
+    pod = rejected.pod
     ports = ", ".join(sorted({str(one.port) for one in pod.host_ports}))
     text = f"remove hostPort {ports}"
     edit = Edit(kind=EditKind.REMOVE, field="spec.containers[*].ports[*].hostPort", text=text)
     yield Trial((edit,), msgspec.structs.replace(pod, host_ports=()))
 
 
-def without_affinity(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def without_affinity(rejected: RejectedPod) -> Iterator[Trial]:
     """The pod without its required affinity to other pods."""
+    pod = rejected.pod
     yield _no_terms(pod, "podAffinity", msgspec.structs.replace(pod.affinity, required=()))
 
 
-def without_anti_affinity(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def without_anti_affinity(rejected: RejectedPod) -> Iterator[Trial]:
     """The pod without its required anti-affinity to other pods."""
+    pod = rejected.pod
     yield _no_terms(pod, "podAntiAffinity", msgspec.structs.replace(pod.affinity, required_anti=()))
 
 
@@ -144,8 +151,9 @@ def _no_terms(pod: Pod, word: str, affinity: object) -> Trial:
     return Trial((edit,), msgspec.structs.replace(pod, affinity=affinity))
 
 
-def without_label(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def without_label(rejected: RejectedPod) -> Iterator[Trial]:
     """The pod without one of its labels, which an anti-affinity of another pod selects."""
+    pod = rejected.pod
     for key, value in sorted(pod.labels.items())[:TRIED_MAX]:
         rest = {one: text for one, text in pod.labels.items() if one != key}
         text = f"remove the label {key}={value} from the pod"
@@ -153,8 +161,9 @@ def without_label(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterat
         yield Trial((edit,), msgspec.structs.replace(pod, labels=rest))
 
 
-def spread_softly(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def spread_softly(rejected: RejectedPod) -> Iterator[Trial]:
     """The pod with spread constraints that nodes need not meet."""
+    pod = rejected.pod
     soft = tuple(msgspec.structs.replace(one, is_hard=False) for one in pod.spread)
     value = "ScheduleAnyway"
     edit = Edit(
@@ -166,13 +175,10 @@ def spread_softly(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterat
     yield Trial((edit,), msgspec.structs.replace(pod, spread=soft))
 
 
-def without_fields(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def without_fields(rejected: RejectedPod) -> Iterator[Trial]:
     """The pod without the fields that the scheduler does not implement."""
+    pod = rejected.pod
     edits = tuple(
         Edit(kind=EditKind.REMOVE, field=one, text=f"remove {one}") for one in pod.unsupported
     )
     yield Trial(edits, msgspec.structs.replace(pod, unsupported=()))
-
-
-def _nodes(refusals: Sequence[Refusal], code: str) -> list[str]:
-    return [one.node for one in refusals if one.code == code and one.node]

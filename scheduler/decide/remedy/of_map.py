@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
-from scheduler.decide.explain import Refusal
 from scheduler.decide.remedy.edit import Edit, EditKind, Trial, request
-from scheduler.framework.view import View
+from scheduler.decide.remedy.rejected import RejectedPod
 from scheduler.model import well_known
 from scheduler.model.gpu.gpu_map import MapError, parse
 from scheduler.model.pods.pod import Pod
@@ -20,8 +19,9 @@ REMOVE = Edit(
 )
 
 
-def without_map(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def without_map(rejected: RejectedPod) -> Iterator[Trial]:
     """The pod without its map; it requests as many GPUs as its line names, if it requests none."""
+    pod = rejected.pod
     if pod.map_text is None:
         return
     count = 0 if pod.gpu_requests else _devices_of(pod)

@@ -7,45 +7,60 @@ from typing import Final
 
 from scheduler.decide.explain import Refusal
 from scheduler.decide.remedy.edit import Edit, EditKind, Trial
-from scheduler.decide.remedy.of_requests import by_node
-from scheduler.framework.view import View
+from scheduler.decide.remedy.rejected import RejectedPod
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import format_value
+from scheduler.state.node_info import NodeInfo
 
 NODES_MAX: Final = 4
+#: Pods that are looked at in one part.
+PART: Final = 2_000
 #: The reasons that the end of any pod lifts which holds enough.
 FREED: Final = frozenset(("INSUFFICIENT", "TOO_MANY_PODS"))
 
 
-def without_own_pod(view: View, pod: Pod, refusals: Sequence[Refusal]) -> Iterator[Trial]:
-    """On each of a few nodes, the smallest pod of the namespace whose end leaves enough."""
+def without_own_pod(rejected: RejectedPod) -> Iterator[Trial | int]:
+    """On each of a few nodes, the smallest pod of the namespace whose end leaves enough.
+
+    The pods of a node are one part, and one step each; a number of steps is a pause.
+    """
     nodes = [
         (sum(one.need - one.have for one in there), name, there)
-        for name, there in by_node(refusals).items()
+        for name, there in rejected.nodes.items()
         if name and all(one.code in FREED and not one.is_final for one in there)
     ]
-    tried = 0
-    for _, name, there in sorted(nodes, key=lambda one: one[:2]):
-        held = _smallest(view, pod, name, there)
-        if held is None:
+    tried = steps = 0
+    for at, (_, name, there) in enumerate(sorted(nodes, key=lambda one: one[:2])):
+        node_info = rejected.view.at(name)
+        if node_info is None:
             continue
-        what = ", ".join(
-            f"{format_value(one.resource, held.requests[one.resource])} {one.resource}"
-            for one in there
-            if one.resource
-        )
-        text = f"delete pod {held.key}" + (f", which holds {what}" if what else "")
-        edit = Edit(kind=EditKind.DELETE_POD, field=held.key, text=text)
-        yield Trial((edit,), pod, ((held.uid, name),))
-        tried += 1
-        if tried == NODES_MAX:
+        if rejected.work.is_spent:
+            rejected.work.leave_out(len(nodes) - at)
             return
+        steps += rejected.work.part(len(node_info.pods))
+        held = _smallest(rejected.pod, node_info, there)
+        if held is not None:
+            yield _trial(rejected.pod, held, name, there)
+            tried += 1
+            if tried == NODES_MAX:
+                return
+        if steps >= PART:
+            yield steps
+            steps = 0
 
 
-def _smallest(view: View, pod: Pod, name: str, there: Sequence[Refusal]) -> Pod | None:
-    node_info = view.at(name)
-    if node_info is None:
-        return None
+def _trial(pod: Pod, held: Pod, node_name: str, there: Sequence[Refusal]) -> Trial:
+    what = ", ".join(
+        f"{format_value(one.resource, held.requests[one.resource])} {one.resource}"
+        for one in there
+        if one.resource
+    )
+    text = f"delete pod {held.key}" + (f", which holds {what}" if what else "")
+    edit = Edit(kind=EditKind.DELETE_POD, field=held.key, text=text)
+    return Trial((edit,), pod, ((held.uid, node_name),))
+
+
+def _smallest(pod: Pod, node_info: NodeInfo, there: Sequence[Refusal]) -> Pod | None:
     enough = [
         held
         for held, _ in node_info.pods.values()

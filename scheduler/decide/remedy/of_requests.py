@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from scheduler.decide.explain import Refusal
 from scheduler.decide.remedy.edit import Edit, EditKind, Trial, request, with_requests
+from scheduler.decide.remedy.rejected import RejectedPod
 from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.mig.profile import nominal_mib, size_key
@@ -18,26 +18,18 @@ AMOUNTS_MAX: Final = 3
 PROFILES_MAX: Final = 6
 
 
-def by_node(refusals: Sequence[Refusal]) -> dict[str, list[Refusal]]:
-    """The refusals of each node."""
-    nodes: dict[str, list[Refusal]] = {}
-    for one in refusals:
-        nodes.setdefault(one.node, []).append(one)
-    return nodes
-
-
-def less(view: View, pod: Pod, refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def less(rejected: RejectedPod) -> Iterator[Trial]:
     """What a node has free, most of it first; then another profile or a whole GPU."""
     found: dict[tuple[tuple[str, int], ...], float] = {}
-    for there in by_node(refusals).values():
+    for there in rejected.nodes.values():
         if all(one.code == "INSUFFICIENT" and 0 < one.have < one.need for one in there):
             share = min(one.have / one.need for one in there)
             amounts = tuple(sorted((one.resource, one.have) for one in there))
             found[amounts] = share
     for amounts in sorted(found, key=lambda one: (len(one), -found[one], one))[:AMOUNTS_MAX]:
-        yield from _request(pod, dict(amounts))
-    short = {one.resource for one in refusals if one.code == "INSUFFICIENT"}
-    yield from _other_profiles(view, pod, short)
+        yield from _request(rejected.pod, dict(amounts))
+    short = {one.resource for one in rejected.refusals if one.code == "INSUFFICIENT"}
+    yield from _other_profiles(rejected.view, rejected.pod, short)
 
 
 def _other_profiles(view: View, pod: Pod, short: set[str]) -> Iterator[Trial]:
@@ -60,16 +52,18 @@ def _other_profiles(view: View, pod: Pod, short: set[str]) -> Iterator[Trial]:
             yield Trial((edit,), with_resources(pod, {resource: other}))
 
 
-def fewer_in_one_container(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def fewer_in_one_container(rejected: RejectedPod) -> Iterator[Trial]:
     """Fewer devices: one less, half, one."""
+    pod = rejected.pod
     for resource, count in sorted(pod.gpu_requests.items()):
         for amount in dict.fromkeys((count - 1, count // 2, 1)):
             if 0 < amount < count:
                 yield from _request(pod, {resource: amount})
 
 
-def fewer_instances(_view: View, pod: Pod, _refusals: Sequence[Refusal]) -> Iterator[Trial]:
+def fewer_instances(rejected: RejectedPod) -> Iterator[Trial]:
     """One MIG instance less of one profile."""
+    pod = rejected.pod
     for resource in sorted(pod.gpu_requests, key=size_key):
         count = pod.gpu_requests[resource]
         if count > 1 or len(pod.gpu_requests) > 1:

@@ -9,8 +9,9 @@ from typing import Final
 import msgspec
 
 from scheduler.decide.explain import Outcome, Refusal
-from scheduler.decide.remedy.of_requests import by_node
+from scheduler.decide.remedy.rejected import RejectedPod
 from scheduler.decide.remedy.search import Remedy, remedies
+from scheduler.framework.budget import SearchBudget
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.view import View
 from scheduler.model import well_known
@@ -20,6 +21,7 @@ from scheduler.model.reasons.reason import IMPOSSIBLE
 from scheduler.model.reasons.reason_code import RequeueCause
 from scheduler.plugins import REASON_CODES
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.parts import Parts
 
 #: The holders that are named; ``others`` counts the rest.
 HOLDERS_MAX: Final = 8
@@ -58,37 +60,57 @@ class Closest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
     others: int = 0
 
 
+class Searched(msgspec.Struct, frozen=True):
+    """A search that ended at its step limit: it did ``parts`` of the nodes and edits ``of`` it."""
+
+    parts: int
+    of: int
+
+
 class Outlook(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a pending pod can expect; ``text`` explains ``can_start`` in one clause."""
+    """What a pending pod can expect; ``text`` explains ``can_start`` in one clause.
+
+    ``searched`` is absent for a complete search.
+    """
 
     can_start: CanStart
     text: str = ""
     closest: Closest | None = None
     remedies: tuple[Remedy, ...] = ()
+    searched: Searched | None = None
 
 
-def outlook(cluster: Cluster, pod: Pod, pipeline: Pipeline, outcome: Outcome) -> Outlook:
-    """The outlook of a pod by a decision on the same state."""
+def outlook(
+    cluster: Cluster, pod: Pod, pipeline: Pipeline, outcome: Outcome, work: SearchBudget
+) -> Parts[Outlook]:
+    """The outlook of a pod by a decision that was just made."""
     if outcome.is_placed:
         return Outlook(can_start=CanStart.NOW, text=f"on node {outcome.node}")
-    can_start, text = _can_start(pod, outcome)
+    rejected = RejectedPod(cluster, pod, outcome.refusals, work)
+    can_start, text = _can_start(rejected, outcome)
+    closest = _closest(rejected)
+    work.spend(len(outcome.refusals))
+    yield len(outcome.refusals)
+    found = yield from remedies(cluster, rejected, pipeline)
     return Outlook(
         can_start=can_start,
         text=text,
-        closest=_closest(cluster, pod, outcome.refusals),
-        remedies=remedies(cluster, pod, pipeline, outcome),
+        closest=closest,
+        remedies=found,
+        searched=None if work.is_complete else Searched(work.done, work.total),
     )
 
 
-def _can_start(pod: Pod, outcome: Outcome) -> tuple[CanStart, str]:
+def _can_start(rejected: RejectedPod, outcome: Outcome) -> tuple[CanStart, str]:
     _, is_impossible, why = outcome.message.partition(IMPOSSIBLE)
     if is_impossible:
         return CanStart.NEVER, why.removesuffix(".")
     if outcome.preemption is not None and outcome.preemption.node and not outcome.preemption.barred:
         return CanStart.LATER, f"when pods on node {outcome.preemption.node} have ended"
-    ignored = _CHANGES if pod.resource_claims else _CHANGES | {RequeueCause.RESOURCE_DEVICES}
-    nodes = by_node(outcome.refusals).values()
-    later = [causes for one in nodes if (causes := _lifted_by(one, ignored))]
+    has_claims = bool(rejected.pod.resource_claims)
+    ignored = _CHANGES if has_claims else _CHANGES | {RequeueCause.RESOURCE_DEVICES}
+    refusals = rejected.nodes.values()
+    later = [causes for one in refusals if (causes := _lifted_by(one, ignored))]
     if later and all(RequeueCause.FREED in causes for causes in later):
         return CanStart.LATER, f"when pods on {len(later)} node{'s' * (len(later) > 1)} end"
     if later:
@@ -118,23 +140,24 @@ def _lifted_by(
     return frozenset(found)
 
 
-def _closest(view: View, pod: Pod, refusals: Sequence[Refusal]) -> Closest | None:
+def _closest(rejected: RejectedPod) -> Closest | None:
     """The node that lacks only resources, and the smallest part of them; else the map's node."""
     ranked = [
         (any(one.is_final for one in there), max(_missing(one) for one in there), name)
-        for name, there in by_node(refusals).items()
+        for name, there in rejected.nodes.items()
         if name and all(one.code == "INSUFFICIENT" for one in there)
     ]
     if ranked:
         name = min(ranked)[2]
     else:
-        mapped = (one.node for one in refusals if pod.map_text and one.code != "NOT_IN_MAP")
+        has_map = rejected.pod.map_text
+        mapped = (one.node for one in rejected.refusals if has_map and one.code != "NOT_IN_MAP")
         name = next((one for one in mapped if one), "")
     if not name:
         return None
-    there = [one for one in refusals if one.node == name]
+    there = rejected.nodes[name]
     resources = {one.resource for one in there if one.resource}
-    holders = _holders(view, name, resources)
+    holders = _holders(rejected.view, name, resources)
     return Closest(
         node=name,
         text=", ".join(map(_lack, there)),

@@ -1,35 +1,34 @@
 """What would make a pending pod start now: edits, tried one after the other by the same decision.
 
-A remedy is only what the decision itself confirms. The tries are bounded in number, and together in
-steps; none has an effect.
+A remedy is only what the decision itself confirms. The tries are bounded in number, and in steps
+by the budget of the search; none has an effect. Each try is one part: the state may change between
+two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
 
-from scheduler.decide.explain import Outcome, Refusal
 from scheduler.decide.remedy import of_constraints, of_map, of_pods, of_requests
 from scheduler.decide.remedy.edit import Edit, Trial
+from scheduler.decide.remedy.rejected import RejectedPod
 from scheduler.decide.schedule_one import place
 from scheduler.decide.view import WhatIfView, beside_nominated
 from scheduler.framework.budget import Budget
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.view import View
-from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.parts import Parts
 
 TRIES_MAX: Final = 24
-#: All tries together take at most so many times the steps of one decision.
-DECISIONS_MAX: Final = 4
 #: The remedies of one rejection.
 SHOWN_MAX: Final = 6
 
-Tries = Callable[[View, Pod, Sequence[Refusal]], Iterator[Trial]]
+#: The edits to try; a number instead is a pause after so many steps.
+Tries = Callable[[RejectedPod], Iterator[Trial | int] | Iterator[Trial]]
 
 _MAPPED: Final = dict.fromkeys(
     (
@@ -79,36 +78,46 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def remedies(
-    cluster: Cluster, pod: Pod, pipeline: Pipeline, outcome: Outcome
-) -> tuple[Remedy, ...]:
-    """What makes a rejected pod start now, in the order of the codes; empty for a placed pod."""
-    work = Budget(DECISIONS_MAX * pipeline.decision_steps_max)
+    cluster: Cluster, rejected: RejectedPod, pipeline: Pipeline
+) -> Parts[tuple[Remedy, ...]]:
+    """What makes a rejected pod start now, in the order of the codes."""
+    work, tried = rejected.work, 0
     found: list[Remedy] = []
-    for codes, trial in islice(_trials(cluster, pod, outcome), TRIES_MAX):
-        if work.is_over or len(found) == SHOWN_MAX:
+    for one in _trials(rejected):
+        if isinstance(one, int):
+            yield one
+            continue
+        codes, trial = one
+        tried += 1
+        if work.is_spent:
+            work.leave_out(1)
+        else:
+            own = Budget(min(pipeline.decision_steps_max, work.left))
+            node_name = _starts_on(cluster, trial, pipeline, own)
+            if node_name is not None:
+                found.append(Remedy(codes=codes, edits=trial.edits, node=node_name))
+            is_cut = own.is_over and own.limit < pipeline.decision_steps_max
+            yield work.part(own.spent, is_done=not is_cut)
+        if tried == TRIES_MAX or len(found) == SHOWN_MAX:
             break
-        node_name = _starts_on(cluster, trial, pipeline, work)
-        if node_name is not None:
-            found.append(Remedy(codes=codes, edits=trial.edits, node=node_name))
     return tuple(found)
 
 
-def _trials(
-    cluster: Cluster, pod: Pod, outcome: Outcome
-) -> Iterator[tuple[tuple[str, ...], Trial]]:
+def _trials(rejected: RejectedPod) -> Iterator[tuple[tuple[str, ...], Trial] | int]:
     """The trials for the codes in turn, so that each code has some within the limit."""
     codes_of: dict[Tries, list[str]] = {}
-    for code in dict.fromkeys(one.code for one in outcome.refusals):
+    for code in dict.fromkeys(one.code for one in rejected.refusals):
         for tries in TRIED.get(code, ()):
             codes_of.setdefault(tries, []).append(code)
-    lines = [
-        (tuple(codes), tries(cluster, pod, outcome.refusals)) for tries, codes in codes_of.items()
-    ]
+    lines = [(tuple(codes), tries(rejected)) for tries, codes in codes_of.items()]
     seen: set[tuple[Edit, ...]] = set()
     while lines:
         left = []
         for codes, line in lines:
             trial = next(line, None)
+            while isinstance(trial, int):
+                yield trial
+                trial = next(line, None)
             if trial is None:
                 continue
             left.append((codes, line))

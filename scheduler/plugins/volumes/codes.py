@@ -41,7 +41,7 @@ CLAIM_NOT_BOUND = ReasonCode(
     meaning="a PersistentVolumeClaim that is bound without regard to its pods is not bound yet",
     lifted_by=(RequeueCause.CLAIM, RequeueCause.STORAGE),
     stage="VolumeBinding",
-    next_step="read why with kubectl describe pvc; create the StorageClass or a PersistentVolume",
+    next_step="read kubectl describe pvc NAME; create the StorageClass or a PersistentVolume",
     words=(r"pod has unbound immediate PersistentVolumeClaims",),
     condition=_WAITS,
 )

@@ -1,46 +1,53 @@
 """The decisions API: explains decisions, and serves a snapshot of the state for replay.
 
-It listens on the loopback interface only and is reached through ``kubectl port-forward``, so RBAC
-guards it. A foreign page in a browser on this machine must not reach it: other Host names (DNS
-rebinding) and foreign Origins are refused.
-
-It changes nothing: an answer comes from the journal, or from a decision that has no effect.
+It changes nothing: an answer comes from the journal, or from a decision that has no effect. The
+long answers take turns, in parts (``questions``).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Awaitable, Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
 import msgspec
 from aiohttp import web
 
-from scheduler.config import LOOPBACK
 from scheduler.decide.explain import Outcome, meanings
-from scheduler.decide.explain_now import explain_now
-from scheduler.decide.remedy.outlook import Outlook, outlook
+from scheduler.decide.remedy.outlook import Outlook
+from scheduler.decide.remedy.question import answer
 from scheduler.model.gpu.gpu_map import shown
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import DECISIONS_MAX, DECISIONS_OF_A_POD_MAX, SNAPSHOT_WAIT_S_MAX
-from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader, PodAnswer, Waiting
+from scheduler.report.decisions.api_types import (
+    API_VERSION,
+    Decided,
+    Latest,
+    Leader,
+    PodAnswer,
+    Waiting,
+)
 from scheduler.report.decisions.capacity import CapacityReport
-from scheduler.report.decisions.journal import DecisionContext, Journal
+from scheduler.report.decisions.guard import Handler, guarded, refused
+from scheduler.report.decisions.journal import DecisionContext, Journal, Record
+from scheduler.report.decisions.questions import (
+    RETRY_AFTER_S,
+    Busy,
+    QuestionQueue,
+    encoded,
+    paused,
+)
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.report.decisions.waiters import TooManyWait
+from scheduler.state.queue.position import position
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
 LATEST_DEFAULT: Final = 100
 #: Maximum number of rejecting nodes of each decision in a list.
 ROWS_IN_LIST_MAX: Final = 50
 WAIT_DEFAULT_S: Final = 60
-PATHS: Final = "/decisions /decisions/NAMESPACE/POD /capacity /snapshot /leader"
-
-_OWN_HOST: Final = re.compile(rf"(?:{'|'.join(map(re.escape, LOOPBACK))})(?::[0-9]{{1,5}})?")
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class DecisionsHandler:
@@ -55,6 +62,8 @@ class DecisionsHandler:
         renderer: DecisionRenderer,
         leader: Callable[[], Leader],
     ) -> None:
+        #: The long answers that wait for their turn.
+        self.questions = QuestionQueue()
         self._context = context
         self._journal = journal
         self._capture = capture
@@ -65,25 +74,37 @@ class DecisionsHandler:
     def application(self) -> web.Application:
         """The server's routes behind their guard."""
         app = web.Application(middlewares=[guarded])
-        app.router.add_get("/decisions", self._latest)
-        app.router.add_get("/decisions/{namespace}/{pod}", self._about)
-        app.router.add_get("/capacity", self._devices)
+        app.router.add_get("/decisions", self._in_turn(self._latest))
+        app.router.add_get("/decisions/{namespace}/{pod}", self._in_turn(self._about))
+        app.router.add_get("/capacity", self._in_turn(self._devices))
         app.router.add_get("/snapshot", self._snapshot)
         app.router.add_get("/leader", self._leadership)
         return app
 
+    def _in_turn(self, handler: Handler) -> Handler:
+        async def taking_turns(request: web.Request) -> web.StreamResponse:
+            try:
+                async with self.questions.turn():
+                    if request.transport is None:  # the client did not wait for its turn
+                        return web.Response(status=400)
+                    return await handler(request)
+            except Busy as error:
+                after = {"Retry-After": str(RETRY_AFTER_S)}
+                raise refused(web.HTTPServiceUnavailable, str(error), after) from None
+
+        return taking_turns
+
     async def _latest(self, request: web.Request) -> web.Response:
         limit = _number(request, "limit", LATEST_DEFAULT, DECISIONS_MAX)
-        records = islice(self._journal.newest(), limit)
-        return _json(
-            Latest(
-                api_version=API_VERSION,
-                leads=self._leader().leads,
-                kept=len(self._journal),
-                awaited=len(self._journal.awaited),
-                decisions=tuple(self._renderer.decided(r, ROWS_IN_LIST_MAX) for r in records),
-            )
+        records = list(islice(self._journal.newest(), limit))
+        latest = Latest(
+            api_version=API_VERSION,
+            leads=self._leader().leads,
+            kept=len(self._journal),
+            awaited=len(self._journal.awaited),
+            decisions=await self._decided(records, ROWS_IN_LIST_MAX),
         )
+        return _response(await encoded(latest, "decisions", part=1))
 
     async def _about(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
@@ -92,29 +113,39 @@ class DecisionsHandler:
         found = self._journal.about(namespace, name)
         entry = self._entry(namespace, name)
         if not found and entry is None:
-            raise _refused(web.HTTPNotFound, self._nothing(f"{namespace}/{name}"))
-        decisions = tuple(self._renderer.decided(record) for record in found[:limit])
-        now, expected = (None, None) if entry is None else self._decide_now(entry)
+            raise refused(web.HTTPNotFound, self._nothing(f"{namespace}/{name}"))
         admission = self._journal.admission_of(entry.pod if entry is not None else found[0])
-        return _json(
-            PodAnswer(
-                api_version=API_VERSION,
-                namespace=namespace,
-                pod=name,
-                leads=self._leader().leads,
-                waiting=None if entry is None else self._waiting(entry),
-                now=now,
-                outlook=expected,
-                decisions=decisions,
-                admission=None if admission is None else self._renderer.admitted(admission),
-                codes=meanings(_codes([now, *(one.outcome for one in decisions)])),
-            )
+        now, expected = (None, None) if entry is None else await self._decide_now(entry)
+        decisions = await self._decided(found[:limit])
+        about = PodAnswer(
+            api_version=API_VERSION,
+            namespace=namespace,
+            pod=name,
+            leads=self._leader().leads,
+            waiting=None if entry is None else await self._waiting(entry),
+            now=now,
+            outlook=expected,
+            decisions=decisions,
+            admission=None if admission is None else self._renderer.admitted(admission),
+            codes=meanings(_codes([now, *(one.outcome for one in decisions)])),
         )
+        return _response(await encoded(about, "decisions", part=1))
+
+    async def _decided(
+        self, records: Iterable[Record], rows_max: int | None = None
+    ) -> tuple[Decided, ...]:
+        """The decisions, each of which is one part."""
+        found = []
+        for record in records:
+            found.append(self._renderer.decided(record, rows_max))
+            await asyncio.sleep(0)
+        return tuple(found)
 
     async def _devices(self, request: web.Request) -> web.Response:
         with_holders = request.query.get("holders") == "1"
         with_nodes = with_holders or request.query.get("nodes") == "1"
-        return _json(await self._capacity.take(with_nodes=with_nodes, with_holders=with_holders))
+        parts = self._capacity.take(with_nodes=with_nodes, with_holders=with_holders)
+        return _response(await encoded(await paused(parts), "nodes", "waiting"))
 
     async def _snapshot(self, request: web.Request) -> web.Response:
         key = request.query.get("next")
@@ -125,10 +156,10 @@ class DecisionsHandler:
             caught = await self._journal.awaited.next(key, wait_s)
         except TooManyWait:
             text = "too many snapshots wait for a decision already"
-            raise _refused(web.HTTPTooManyRequests, text) from None
+            raise refused(web.HTTPTooManyRequests, text) from None
         except TimeoutError:
             text = f"no decision about {shown(key)} within {wait_s} s"
-            raise _refused(web.HTTPNotFound, text) from None
+            raise refused(web.HTTPNotFound, text) from None
         return _json(self._capture.of(caught))
 
     async def _leadership(self, _: web.Request) -> web.Response:
@@ -143,14 +174,14 @@ class DecisionsHandler:
         ]
         return found[-1] if found else None
 
-    def _waiting(self, entry: QueuedPodInfo) -> Waiting:
-        return self._renderer.waiting(entry, self._context.queue.entries())
+    async def _waiting(self, entry: QueuedPodInfo) -> Waiting:
+        place = await paused(position(entry, self._context.queue.entries()))
+        return self._renderer.waiting(entry, place)
 
-    def _decide_now(self, entry: QueuedPodInfo) -> tuple[Outcome | None, Outlook | None]:
+    async def _decide_now(self, entry: QueuedPodInfo) -> tuple[Outcome | None, Outlook | None]:
         cluster, pipeline = self._context.cluster, self._context.pipeline
         try:
-            now = explain_now(cluster, entry.pod, pipeline)
-            return now, outlook(cluster, entry.pod, pipeline, now)
+            return await paused(answer(cluster, entry.pod, pipeline))
         except Exception:  # noqa: BLE001 - the loop reports the same error for this pod
             return None, None
 
@@ -167,35 +198,13 @@ class DecisionsHandler:
         )
 
 
-@web.middleware
-async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Allow only local programs, and pages of this server."""
-    host = request.headers.get("Host", "")
-    if not _OWN_HOST.fullmatch(host):
-        raise _refused(web.HTTPForbidden, "the Host is not localhost; use kubectl port-forward")
-    origin = request.headers.get("Origin")
-    if origin is not None and origin != f"http://{host}":
-        raise _refused(web.HTTPForbidden, "cross-origin requests are refused")
-    if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-        raise _refused(web.HTTPForbidden, "cross-origin requests are refused")
-    try:
-        response = await handler(request)
-    except web.HTTPNotFound as error:
-        if error.content_type == "application/json":
-            raise
-        raise _refused(web.HTTPNotFound, f"unknown path; try {PATHS}") from None
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
-    return response
-
-
 def _number(request: web.Request, name: str, default: int, most: int) -> int:
     text = request.query.get(name)
     if text is None:
         return default
     number = whole(text, most)
     if not number:
-        raise _refused(web.HTTPBadRequest, f"{name}: expected a number from 1 to {most}")
+        raise refused(web.HTTPBadRequest, f"{name}: expected a number from 1 to {most}")
     return number
 
 
@@ -203,11 +212,9 @@ def _codes(outcomes: Iterable[Outcome | None]) -> set[str]:
     return {refusal.code for one in outcomes if one is not None for refusal in one.refusals}
 
 
-def _json(answer: msgspec.Struct) -> web.Response:
-    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+def _json(content: msgspec.Struct) -> web.Response:
+    return _response(msgspec.json.encode(content))
 
 
-def _refused(kind: type[web.HTTPError], text: str) -> web.HTTPError:
-    """An error in the format of the API server's, so that one client reads both."""
-    status = {"kind": "Status", "status": "Failure", "code": kind.status_code, "message": text}
-    return kind(text=msgspec.json.encode(status).decode(), content_type="application/json")
+def _response(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type="application/json")

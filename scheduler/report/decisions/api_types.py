@@ -133,11 +133,15 @@ class Latest(_Answer, frozen=True, kw_only=True, tag="Decisions"):
 
 
 class Leader(_Answer, frozen=True, kw_only=True, tag="Leader"):
-    """``GET /leader``: whether this process is the leader, its identity, and its term."""
+    """``GET /leader``: whether this process is the leader, its identity, and its term.
+
+    ``scheduler`` is the schedulerName of its pods.
+    """
 
     identity: str
     leads: bool
     epoch: int | None = None
+    scheduler: str = ""
 
 
 class Capacity(_Answer, frozen=True, kw_only=True, tag="Capacity"):

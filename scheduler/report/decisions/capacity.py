@@ -1,13 +1,12 @@
 """Answers ``GET /capacity``: the devices of every node, their holders, and the waiting pods.
 
-A large cluster is summed in parts, and the loop runs between them: no decision waits for more than
-one part. A node is consistent in itself, the sums may be a few milliseconds apart.
+A large cluster is summed in parts, and the loop runs between them: no decision waits for more
+than one part. A node is consistent in itself, the sums may be a few milliseconds apart.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -18,13 +17,13 @@ from scheduler.report.decisions.api_types import API_VERSION, Capacity
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.capacity.node_devices import NodeDevices, devices_of, requested_by
 from scheduler.state.capacity.summary import CapacitySummary, WaitingPod
-from scheduler.state.queue.position import order
+from scheduler.state.parts import Parts
+from scheduler.state.queue.position import first, in_slices
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
 
-#: Nodes that are summed before the loop runs again.
-PART: Final = 25
-#: The same for waiting pods.
-PODS_PART: Final = 500
+#: A part ends after so many steps: one for each pod of a node, and some for the node.
+PART: Final = 500
+NODE_STEPS: Final = 10
 NODES_MAX: Final = 10_000
 WAITING_MAX: Final = 1_000
 
@@ -56,30 +55,27 @@ class CapacityReport:
         self._clock = clock
         self._wall = wall
 
-    async def take(self, *, with_nodes: bool, with_holders: bool) -> Capacity:
+    def take(self, *, with_nodes: bool, with_holders: bool) -> Parts[Capacity]:
         """The sums, and on request each node and its holders."""
-        cluster = self._context.cluster
-        summary = CapacitySummary()
+        cluster, summary = self._context.cluster, CapacitySummary()
+        names = sorted(one.node.name for one in cluster.candidates() if one.node is not None)
         nodes: list[NodeDevices] = []
-        names = [one.node.name for one in cluster.candidates() if one.node is not None]
-        for at, name in enumerate(sorted(names), start=1):
+        steps = 0
+        for name in names:
             node_info = cluster.at(name)
-            if node_info is not None and node_info.node is not None:
-                one = devices_of(node_info, cluster.dra)
-                summary.add_node(one)
-                if with_nodes and (one.devices or one.holders):
-                    nodes.append(_shown(one, with_holders=with_holders))
-            if at % PART == 0:
-                await asyncio.sleep(0)
-        entries, now = sorted(self._context.queue.entries(), key=order), self._clock()
-        waiting: list[WaitingPod] = []
-        for position, entry in enumerate(entries, start=1):
-            pod = _waiting_pod(entry, position, now)
-            summary.add_waiting(pod)
-            if position <= WAITING_MAX:
-                waiting.append(pod)
-            if position % PODS_PART == 0:
-                await asyncio.sleep(0)
+            if node_info is None or node_info.node is None:
+                continue
+            one = devices_of(node_info, cluster.dra)
+            summary.add_node(one)
+            if with_nodes and (one.devices or one.holders):
+                nodes.append(_shown(one, with_holders=with_holders))
+            steps += NODE_STEPS + len(node_info.pods)
+            if steps >= PART:
+                yield steps
+                steps = 0
+        yield steps
+        entries = list(self._context.queue.entries())
+        waiting = yield from self._waiting(entries, summary)
         return Capacity(
             api_version=API_VERSION,
             leads=self._leads(),
@@ -89,9 +85,26 @@ class CapacityReport:
             namespaces=summary.namespaces(cluster.quotas.every()),
             nodes=tuple(nodes[:NODES_MAX]),
             nodes_left_out=max(0, len(nodes) - NODES_MAX),
-            waiting=tuple(waiting),
+            waiting=waiting,
             waiting_left_out=len(entries) - len(waiting),
         )
+
+    def _waiting(
+        self, entries: Sequence[QueuedPodInfo], summary: CapacitySummary
+    ) -> Parts[tuple[WaitingPod, ...]]:
+        """The first waiting pods in their order; every one counts in the sums."""
+        now = self._clock()
+        for part in in_slices(entries):
+            for entry in part:
+                pod, waits_s = entry.pod, _waits_s(entry, now)
+                summary.add_waiting(pod.namespace, requested_by(pod), waits_s, entry.code)
+            yield len(part)
+        waiting: list[WaitingPod] = []
+        for part in in_slices((yield from first(entries, WAITING_MAX))):
+            for at, entry in enumerate(part, start=len(waiting) + 1):
+                waiting.append(_waiting_pod(entry, at, now))
+            yield len(part)
+        return tuple(waiting)
 
 
 def _waiting_pod(entry: QueuedPodInfo, position: int, now: float) -> WaitingPod:
@@ -99,12 +112,16 @@ def _waiting_pod(entry: QueuedPodInfo, position: int, now: float) -> WaitingPod:
         namespace=entry.pod.namespace,
         pod=entry.pod.name,
         devices=requested_by(entry.pod),
-        waits_s=round(max(0.0, now - entry.since), 3),
+        waits_s=_waits_s(entry, now),
         place=entry.place,
         position=position,
         priority=entry.pod.priority,
         code=entry.code,
     )
+
+
+def _waits_s(entry: QueuedPodInfo, now: float) -> float:
+    return round(max(0.0, now - entry.since), 3)
 
 
 def _shown(one: NodeDevices, *, with_holders: bool) -> NodeDevices:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import msgspec
@@ -14,7 +14,7 @@ from scheduler.model.reasons.reason import RequeueCause
 from scheduler.model.timestamps import micro_time
 from scheduler.report.decisions.api_types import Admitted, Ahead, Decided, Tier, Waiting
 from scheduler.report.decisions.journal import AdmissionRecord, Record
-from scheduler.state.queue.position import position
+from scheduler.state.queue.position import Position
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
 
@@ -63,10 +63,9 @@ class DecisionRenderer:
             tried=tuple(Tier(tier=tier, message=message) for tier, message in record.tried),
         )
 
-    def waiting(self, entry: QueuedPodInfo, entries: Iterable[QueuedPodInfo]) -> Waiting:
-        """A pod's place in the queue of these entries."""
+    def waiting(self, entry: QueuedPodInfo, place: Position) -> Waiting:
+        """A pod's place in the queue."""
         now = self._clock()
-        place = position(entry, entries)
         return Waiting(
             place=entry.place,
             attempts=entry.attempts,

@@ -61,7 +61,11 @@ def decision_tasks(
             capacity,
             renderer,
             lambda: Leader(
-                api_version=API_VERSION, identity=identity, leads=term.leads(), epoch=term.epoch
+                api_version=API_VERSION,
+                identity=identity,
+                leads=term.leads(),
+                epoch=term.epoch,
+                scheduler=config.scheduler_name,
             ),
         )
         connections = metrics.connections.of("decisions")

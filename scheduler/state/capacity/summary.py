@@ -156,14 +156,16 @@ class CapacitySummary:
         found.pods += 1
         _add(found.devices, amounts)
 
-    def add_waiting(self, pod: WaitingPod) -> None:
-        """Count a waiting pod."""
-        found = self._of(pod.namespace)
+    def add_waiting(
+        self, namespace: str, amounts: Amounts, waits_s: float, code: str = ""
+    ) -> None:
+        """Count a waiting pod; ``code`` is the first reason of its last decision."""
+        found = self._of(namespace)
         found.waiting_pods += 1
-        _add(found.waiting_devices, pod.devices)
-        if pod.code:
-            _add(found.waiting_codes.setdefault(pod.code, {}), pod.devices)
-        found.oldest_wait_s = max(found.oldest_wait_s, pod.waits_s)
+        _add(found.waiting_devices, amounts)
+        if code:
+            _add(found.waiting_codes.setdefault(code, {}), amounts)
+        found.oldest_wait_s = max(found.oldest_wait_s, waits_s)
 
     def models(self) -> tuple[ModelCapacity, ...]:
         """By board, the one with the most devices first."""

@@ -55,6 +55,11 @@ class DeviceCounts(msgspec.Struct, frozen=True):
     profiles: frozenset[str] = frozenset()
     gpus: GpuIndexes | None = None
 
+    @property
+    def has_gpus(self) -> bool:
+        """Whether a GPU driver publishes devices here, of an extended resource or not."""
+        return self.gpus is not None or bool(self.profiles)
+
     def more_than(self, before: DeviceCounts | None) -> frozenset[str]:
         """The resources of which more is free than before; every one where there was no pool."""
         if before is None:

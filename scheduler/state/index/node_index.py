@@ -23,7 +23,7 @@ from scheduler.state.index.capacity_bucket import CapacityBucket, Group, Slot
 from scheduler.state.index.high_cardinality_keys import HighCardinalityKeys
 from scheduler.state.index.label_keys import LabelKeys
 from scheduler.state.index.mig_layout_index import MigLayoutIndex
-from scheduler.state.node_info import NodeInfo, device_rank
+from scheduler.state.node_info import NodeInfo
 
 #: A key with more values than this has a high cardinality.
 VALUES_MAX = 64
@@ -258,7 +258,7 @@ def _restricted(trait: Trait, places: Iterable[int]) -> Trait:
 def _entries(node: Node, node_info: NodeInfo) -> tuple[Entry, ...]:
     free = node_info.free_devices
     slot = (node_info.free(well_known.CPU), node.name)
-    of_any: Entry = (ANY, (0, device_rank(free)), slot)
+    of_any: Entry = (ANY, (0, node_info.device_rank_with(free)), slot)
     if node_info.is_dynamic:
         return (of_any,)  # the layout index finds these nodes
     total = sum(free.values())

@@ -7,15 +7,18 @@ decided before an older one of another namespace.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from scheduler.model.pods.pod import Pod
+from scheduler.state.parts import Parts
 from scheduler.state.queue.equivalence_group import QueuedPodInfo
 
 BEFORE_MAX: Final = 3
+#: Entries that are compared in one part.
+PART: Final = 500
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -26,16 +29,31 @@ class Position(msgspec.Struct, frozen=True):
     before: tuple[Pod, ...]
 
 
-def position(entry: QueuedPodInfo, entries: Iterable[QueuedPodInfo]) -> Position:
-    """The position of an entry among all entries of the queue."""
-    mine, count = order(entry), 0
-    before: list[QueuedPodInfo] = []
-    for other in entries:
-        count += 1
-        if order(other) < mine:
-            before.append(other)
-    nearest = heapq.nlargest(BEFORE_MAX, before, key=order)
-    return Position(len(before) + 1, count, tuple(one.pod for one in nearest))
+def position(entry: QueuedPodInfo, entries: Iterable[QueuedPodInfo]) -> Parts[Position]:
+    """The position of an entry among all entries of the queue, as they are now."""
+    every, mine, place = list(entries), order(entry), 1
+    nearest: list[QueuedPodInfo] = []
+    for part in in_slices(every):
+        before = [other for other in part if order(other) < mine]
+        place += len(before)
+        nearest = heapq.nlargest(BEFORE_MAX, (*nearest, *before), key=order)
+        yield len(part)
+    return Position(place, len(every), tuple(one.pod for one in nearest))
+
+
+def in_slices(entries: Sequence[QueuedPodInfo]) -> Iterator[Sequence[QueuedPodInfo]]:
+    """The entries in parts."""
+    for at in range(0, len(entries), PART):
+        yield entries[at : at + PART]
+
+
+def first(entries: Sequence[QueuedPodInfo], most: int) -> Parts[list[QueuedPodInfo]]:
+    """At most so many entries, in their order."""
+    found: list[QueuedPodInfo] = []
+    for part in in_slices(entries):
+        found = sorted((*found, *part), key=order)[:most]
+        yield len(part)
+    return found
 
 
 def order(entry: QueuedPodInfo) -> tuple[object, ...]:

@@ -172,6 +172,26 @@ async def test_decisions_api_error_is_quoted(api: FakeApi, answer: Any, result: 
     assert result in str(caught.value)
 
 
+async def test_busy_decisions_api_is_asked_again_after_the_time_it_names(
+    api: FakeApi, client: Client
+) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    busy = failure(503, "", "8 wait; ask again after 2 s", retry_after="2")
+    api.script("GET /decisions/a/b", busy, busy, reply({"kind": "PodDecisions"}))
+    async with cluster_access.server(api.url) as decisions:
+        content = await cluster_access.ask(decisions, "/decisions/a/b", {}, 5.0, pause)
+        api.script("GET /decisions/a/b", busy)
+        with pytest.raises(NotReached, match="8 wait; ask again after 2 s"):
+            await cluster_access.ask(decisions, "/decisions/a/b", {}, 5.0, pause)
+
+    assert content == b'{"kind": "PodDecisions"}'
+    assert pauses == [2.0] * (2 + cluster_access.ASKED_MAX - 1)
+
+
 @pytest.fixture
 def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A program of that name, which does what a test wants."""

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 import yaml
 
+from gpuctl.commands.why import GROUPS_ASKED_MAX
 from scheduler.decide.explain import Outcome, Refusal
 from scheduler.report.decisions.api_types import API_VERSION, Decided, PodAnswer, Waiting
 from tests.builders import pod_json
@@ -121,13 +122,13 @@ async def test_the_namespace_is_the_one_that_kubectl_would_take(
     result = await person.types("why", "a", *words)
 
     assert result.status == 1
-    assert person.api.seen[0].path == f"/api/v1/namespaces/{space}/pods/a"
+    assert f"/api/v1/namespaces/{space}/pods/a" in [seen.path for seen in person.api.seen]
 
 
 async def test_a_pod_may_be_named_with_its_namespace(person: User) -> None:
     await person.types("why", "named/a")
 
-    assert person.api.seen[0].path == "/api/v1/namespaces/named/pods/a"
+    assert "/api/v1/namespaces/named/pods/a" in [seen.path for seen in person.api.seen]
 
 
 async def test_deleted_pod_is_explained_by_a_replica_that_remembers_it(person: User) -> None:
@@ -233,6 +234,20 @@ async def test_without_a_name_every_waiting_pod_is_listed(person: User) -> None:
     assert "team/a" in result.out
     assert "team/b" in result.out
     assert "team/c" not in result.out
+
+
+async def test_groups_that_the_leader_is_not_asked_about_are_counted(person: User) -> None:
+    groups = [
+        pod_json(f"p{at}", status={"conditions": [{**WAITS, "message": f"other reason {word}"}]})
+        for at, word in enumerate("abcdefghij")
+    ]
+    person.api.script(PODS, reply({"metadata": {"resourceVersion": "1"}, "items": groups}))
+
+    result = await person.types("why", "--server", person.api.url)
+
+    asked = [seen for seen in person.api.seen if seen.path.startswith("/decisions/")]
+    assert len(asked) == GROUPS_ASKED_MAX
+    assert "asked about the 8 largest groups; 2 more: name a pod of them" in result.out
 
 
 async def test_all_namespaces_and_a_selector_reach_the_api_server(person: User) -> None:
@@ -341,17 +356,25 @@ async def test_json_output_has_the_same_answer(person: User, form: str) -> None:
         pytest.param(reply(HOLDER), False, "you may not forward to pod leader-1", id="forward"),
     ],
 )
-async def test_failed_snapshot_names_the_missing_right(
-    person: User, lease: Any, allowed: bool, result: str
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        pytest.param(("snapshot",), "gpuctl snapshot", id="snapshot"),
+        pytest.param(("defrag", "a", "-n", "x"), "gpuctl defrag a -n x", id="defrag"),
+    ],
+)
+async def test_failed_snapshot_names_the_right_and_the_own_command(
+    person: User, lease: Any, allowed: bool, result: str, words: tuple[str, ...], command: str
 ) -> None:
     person.api.script(LEASE, lease)
     person.api.script(REVIEW, reply({"status": {"allowed": allowed}}, 201))
 
-    answer = await person.types("snapshot")
+    answer = await person.types(*words)
 
     assert (answer.status, answer.out) == (1, "")
     assert result in answer.err
-    assert "gpuctl snapshot --server http://127.0.0.1:8090" in answer.err
+    assert "an admin can run: kubectl" in answer.err
+    assert f"{command} --server http://127.0.0.1:8090" in answer.err
 
 
 async def test_non_snapshot_answer_is_not_written(person: User, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from scheduler.framework.settings import Settings
 from scheduler.plugins import default_pipeline
 from tests.best_node import PACKING
 from tests.builders import cluster, node, placed, pod
+from tests.dra import device_json, resource_slice
 
 CPU = {"cpu": "1", "memory": "1Gi"}
 Json = dict[str, Any]
@@ -53,6 +54,42 @@ def test_pod_without_gpu_keeps_away_from_a_node_with_full_gpus(pipeline: Any) ->
     given = placed(cluster(*nodes), pod(requests=CPU), *([pipeline] if pipeline else []))
 
     assert given.node_name == "plain"
+
+
+#: A pod that makes a node the worse one by cpu and memory.
+HEAVY = pod("other", node="plain", requests={"cpu": "32", "memory": "64Gi"})
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param(device_json("gpu-0"), id="gpu"),
+        pytest.param(
+            device_json("gpu-0-mig-0", attributes={"profile": {"string": "1g.10gb"}}), id="mig"
+        ),
+    ],
+)
+def test_pod_without_gpu_keeps_away_from_gpus_of_a_dra_driver(device: Any) -> None:
+    """No DeviceClass has an extended resource: the node advertises none."""
+    nodes: list[Any] = [
+        node("a-gpus", cpu="64"),
+        node("plain", cpu="64"),
+        resource_slice("a-gpus", device, driver="gpu.nvidia.com"),
+        HEAVY,
+    ]
+
+    assert placed(cluster(*nodes), pod(requests=CPU)).node_name == "plain"
+
+
+def test_devices_of_another_driver_are_no_gpus() -> None:
+    nodes: list[Any] = [
+        node("a-nics", cpu="64"),
+        node("plain", cpu="64"),
+        resource_slice("a-nics", "nic-0", driver="nic.example.com"),
+        HEAVY,
+    ]
+
+    assert placed(cluster(*nodes), pod(requests=CPU)).node_name == "a-nics"
 
 
 def test_pod_without_gpu_uses_a_gpu_node_where_no_other_has_room() -> None:

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from scheduler.decide.explain import PreemptionOutcome
-from scheduler.decide.explain_now import explain_now
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod, Unread
 from scheduler.plugins.preemption.plugin import EXHAUSTED, NEVER
 from scheduler.plugins.preemption.possible_victims import FOREIGN, PRIORITY, UNREAD
 from scheduler.state.cache.cluster import Cluster
 from tests.builders import cluster, node, pod
+from tests.questions import explain_now
 from tests.unit.plugins.preemption.scene import ALL, OFF, OWN, running
 
 BOSS = pod("boss", gpus=2, priority=9)

@@ -6,15 +6,12 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.explain_now import explain_now
-from scheduler.decide.remedy import search
-from scheduler.decide.remedy.outlook import HOLDERS_MAX, CanStart, Outlook, outlook
-from scheduler.decide.schedule_one import place
-from scheduler.framework.budget import Budget
+from scheduler.decide.remedy.outlook import HOLDERS_MAX, CanStart, Outlook
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from tests.builders import ALLOW_ALL_MAPS, cluster, node, pod
+from tests.questions import explain_now, outlook
 from tests.unit.plugins.preemption.scene import OWN
 
 FULL = (node("n1", gpus=8), node("n2", gpus=4))
@@ -140,21 +137,3 @@ def _content(state: Cluster) -> tuple[Any, ...]:
     return tuple(
         (one.node.name, sorted(one.pods), dict(one.used)) for one in state.candidates() if one.node
     )
-
-
-def test_tries_are_bounded_in_number_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = [node(f"n{at}", gpus=1, taints=[f"t{at}:NoSchedule"]) for at in range(40)]
-    waiting = pod("p", gpus=8, selector={f"l{at}": "x" for at in range(40)})
-    budgets: list[Budget] = []
-
-    def counted(view: Any, tried: Pod, pipeline: Pipeline, work: Budget) -> Any:
-        budgets.append(work)
-        return place(view, tried, pipeline, work)
-
-    monkeypatch.setattr("scheduler.decide.remedy.search.place", counted)
-
-    told(cluster(*nodes), waiting)
-
-    assert 0 < len(budgets) <= search.TRIES_MAX
-    assert len(set(map(id, budgets))) == 1
-    assert budgets[0].limit == search.DECISIONS_MAX * ALLOW_ALL_MAPS.decision_steps_max

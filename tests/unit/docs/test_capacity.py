@@ -51,6 +51,7 @@ def test_every_option_is_named(command: click.Command) -> None:
         "--forward": "`--server URL`, `--no-forward`",
         "--scheduler-namespace": "",
         "--lease": "",
+        "--scheduler": "`--scheduler NAME`",
     }
     options = {
         option
@@ -66,7 +67,7 @@ def test_every_option_is_named(command: click.Command) -> None:
 def test_the_bounds_are_the_ones_in_the_code() -> None:
     bounds = (
         f"at most {capacity.NODES_MAX:,} nodes and {capacity.WAITING_MAX:,} waiting pods",
-        f"summed {capacity.PART} at a time",
+        f"in parts of about {capacity.PART} pods",
         f"at most {DRAWN_MAX})",
         "--sort " + r"\|".join(SORTS),
     )

@@ -20,7 +20,7 @@ from scheduler.decide.remedy.outlook import CanStart, Closest, Holder, Outlook
 from scheduler.decide.remedy.search import Remedy
 from scheduler.decide.score_breakdown import NodeScore, Ranking
 from scheduler.model import limits
-from scheduler.report.decisions import api, journal, journal_file, state_capture
+from scheduler.report.decisions import api, guard, journal, journal_file, state_capture
 from scheduler.report.decisions.api_types import (
     Admitted,
     Ahead,
@@ -70,7 +70,7 @@ def test_every_word_is_named(words: type[Enum]) -> None:
 
 
 def test_every_path_is_named() -> None:
-    for path in api.PATHS.split():
+    for path in guard.PATHS.split():
         assert f"GET {path}" in PAGE
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
 from gpuctl.output.why import Why
 from gpuctl.pod_facts import facts_of
 from scheduler.decide.explain import meanings
-from scheduler.decide.explain_now import explain_now
-from scheduler.decide.remedy.outlook import CanStart, outlook
-from scheduler.decide.remedy.search import TRIED, remedies
+from scheduler.decide.remedy.outlook import CanStart
+from scheduler.decide.remedy.search import TRIED
 from scheduler.framework.reason_codes import INTERNAL
 from scheduler.model.pods.pod import Condition, Pod
 from scheduler.model.reasons.reason import ReasonCode
 from scheduler.plugins import REASON_CODES
 from scheduler.report.decisions.api_types import API_VERSION, PodAnswer
+from tests.questions import explain_now, outlook
 from tests.reason_worlds import DECIDED, world_of
 from tests.unit.gpuctl.test_why import shown
 
@@ -34,6 +36,11 @@ def stored(pod: Pod, message: str) -> Pod:
     since = "2026-11-27T11:00:00Z"
     condition = Condition(status="False", reason="Unschedulable", message=message, since=since)
     return msgspec.structs.replace(pod, condition=condition)
+
+
+def has_step(text: str, code: ReasonCode) -> bool:
+    """Whether the text has the code's next step, with names in the places for them."""
+    return all(one in text for one in re.split(r"\bNODE\b|\bNAME\b", code.next_step))
 
 
 @pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)
@@ -62,7 +69,7 @@ def test_every_code_has_a_verdict_and_a_next_step(
     steps = text.partition("do one")[2]
     is_remedied = any(code.name in remedy.codes for remedy in expected.remedies)
     assert ("-> starts now on" in steps) is bool(expected.remedies)
-    assert is_remedied or code.next_step in steps
+    assert is_remedied or has_step(steps, code)
     assert is_remedied is (code.name in REMEDIED)
 
 
@@ -82,7 +89,7 @@ def test_every_code_has_a_next_step_without_the_leader(
     text = shown(capsys, found)
 
     assert " ago: " in text
-    assert code.next_step in text.partition("do one")[2]
+    assert has_step(text.partition("do one")[2], code)
 
 
 def test_placed_pod_needs_no_remedy() -> None:
@@ -91,6 +98,5 @@ def test_placed_pod_needs_no_remedy() -> None:
 
     now = explain_now(world.cluster, fitting, world.pipeline)
 
-    assert remedies(world.cluster, fitting, world.pipeline, now) == ()
     expected = outlook(world.cluster, fitting, world.pipeline, now)
     assert (expected.can_start, expected.text) == (CanStart.NOW, "on node n1")

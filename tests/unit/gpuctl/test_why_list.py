@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from gpuctl.likely_mistakes import notices
+from gpuctl.our_scheduler import OurScheduler
 from gpuctl.output import waiting
 from gpuctl.output.waiting import WaitingPods, waiting_pods
 from scheduler.decide.remedy.outlook import CanStart, Outlook
@@ -178,4 +179,16 @@ def test_likely_mistakes_come_with_the_correction(fields: Any, expected: tuple[s
     annotations = fields.get("annotations", {})
     read = msgspec.structs.replace(pod("a", **fields), annotations=annotations)
 
-    assert notices(read) == expected
+    assert notices(read, OurScheduler()) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        pytest.param("team-scheduler", 0, id="may-be-the-installed-one"),
+        pytest.param("default-scheduler", 1, id="of-kubernetes"),
+        pytest.param("gpu-schduler", 1, id="misspelt"),
+    ],
+)
+def test_unknown_name_of_the_installation_may_be_any(name: str, count: int) -> None:
+    assert len(notices(pod("a", scheduler=name), OurScheduler(is_known=False))) == count

@@ -16,6 +16,7 @@ from scheduler.report.capacity_metrics import DEVICE_GAUGES, NEW, OTHERS, Capaci
 from scheduler.report.decisions.api_types import Capacity
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.state import event as ev
+from scheduler.state.parts import Parts
 from tests.builders import node, pod
 from tests.unit.loop.loop_world import WALL, Stage, playing
 
@@ -152,29 +153,34 @@ async def test_nodes_and_namespaces_beyond_the_bound_are_summed(
 
 
 class Slow(CapacityReport):
-    """Takes a second of the test's clock, and counts."""
+    """Takes ``taking_s`` seconds of the test's clock, and counts."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, taking_s: float) -> None:
         super().__init__(stage.loop, lambda: True, stage.clock, lambda: datetime.now(UTC))
         self.stage = stage
+        self.taking_s = taking_s
         self.taken = 0
 
-    async def take(self, *, with_nodes: bool, with_holders: bool) -> Capacity:
+    def take(self, *, with_nodes: bool, with_holders: bool) -> Parts[Capacity]:
         self.taken += 1
-        await asyncio.sleep(0)
-        self.stage.clock.now += 1.0
-        return await super().take(with_nodes=with_nodes, with_holders=with_holders)
+        yield 1
+        self.stage.clock.now += self.taking_s
+        return (yield from super().take(with_nodes=with_nodes, with_holders=with_holders))
 
 
-async def test_scrapes_take_a_hundredth_of_the_time() -> None:
+@pytest.mark.parametrize(
+    ("taking_s", "rest_s"),
+    [pytest.param(0.1, 10.0, id="hundredfold"), pytest.param(2.0, 30.0, id="bounded")],
+)
+async def test_early_scrapes_get_the_former_sums(taking_s: float, rest_s: float) -> None:
     stage = Stage()
-    report = Slow(stage)
+    report = Slow(stage, taking_s)
     gauges = CapacityMetrics(report, lambda: True, stage.clock)
 
     await asyncio.gather(gauges.refresh(), gauges.refresh())
-    stage.clock.now += 99
+    stage.clock.now += rest_s - 0.1
     await gauges.refresh()
     assert report.taken == 1
-    stage.clock.now += 2
+    stage.clock.now += 0.2
     await gauges.refresh()
     assert report.taken == 2

@@ -19,9 +19,10 @@ MADE: Final = re.compile(r"\b(?:Counter|Gauge|Histogram|Summary|Info|Enum)\(\s*\
 
 
 def names(page: bytes) -> set[str]:
-    """The names of the families, and of each sample."""
+    """The names of the families, and of each sample, without the Prometheus client's own."""
     families = re.findall(r"^# TYPE (\S+)", page.decode(), re.MULTILINE)
-    return {*families, *re.findall(r"^(\w+)[ {]", page.decode(), re.MULTILINE)}
+    found = {*families, *re.findall(r"^(\w+)[ {]", page.decode(), re.MULTILINE)}
+    return {name for name in found if not name.startswith("process_")}
 
 
 @pytest.mark.parametrize(

@@ -174,33 +174,3 @@ async def test_free_instances_are_taken_only_if_asked_for() -> None:
 
     names = {one["metadata"]["name"] for one in api.created}
     assert {"filler-0", "filler-1", "stepped"} <= names
-
-
-def service(namespace: str, **labels: str) -> Raw:
-    meta = {"namespace": namespace, "name": "dcgm", "labels": labels}
-    return {"metadata": meta, "spec": {"ports": [{"port": 9400}]}}
-
-
-OPERATOR = {"app": "nvidia-dcgm-exporter"}
-
-
-@pytest.mark.parametrize(
-    ("services", "level", "says"),
-    [
-        pytest.param([service("a")], Level.SKIP, "no Service with the label", id="by-name-only"),
-        pytest.param([service("b", **OPERATOR)], Level.FAIL, "no series", id="by-label"),
-        pytest.param(
-            [service("b", **OPERATOR), service("a", **OPERATOR)],
-            Level.SKIP,
-            "several exporters: a/dcgm, b/dcgm",
-            id="several",
-        ),
-    ],
-)
-async def test_exporter_is_found_by_its_label(services: list[Raw], level: Level, says: str) -> None:
-    api = Api(placed, gpu_node())
-    api.services = services
-    found = await run(api, options())
-
-    assert found["metrics"].level is level
-    assert says in found["metrics"].says

@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler.model.quota import Quota
 from scheduler.state.capacity.node_devices import DeviceAmount, devices_of
-from scheduler.state.capacity.summary import CapacitySummary, QuotaUse, WaitingPod
+from scheduler.state.capacity.summary import CapacitySummary, QuotaUse
 from tests.builders import cluster, dynamic, node, pod
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.memory": "81559"}
@@ -50,8 +50,8 @@ def test_namespace_has_what_it_holds_waits_for_and_may_use() -> None:
         pod("b", gpus=1, node="n1"),
         pod("c", gpus=1, node="n1", namespace="research"),
     )
-    summary.add_waiting(WaitingPod(namespace="team", pod="w", devices={"gpu": 8}, waits_s=5.0))
-    summary.add_waiting(WaitingPod(namespace="team", pod="x", devices={"gpu": 1}, waits_s=9.0))
+    summary.add_waiting("team", {"gpu": 8}, 5.0)
+    summary.add_waiting("team", {"gpu": 1}, 9.0)
     quota = Quota(
         namespace="empty", name="q", hard={"nvidia.com/gpu": 2}, used={"nvidia.com/gpu": 1}
     )

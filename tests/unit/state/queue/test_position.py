@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from scheduler.state.parts import finish
 from scheduler.state.queue.position import BEFORE_MAX, position
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from tests.builders import pod
@@ -32,7 +33,7 @@ def test_position_is_by_priority_then_age(
 ) -> None:
     [entry] = [one for one in queue.entries() if one.pod.name == name]
 
-    found = position(entry, queue.entries())
+    found = finish(position(entry, queue.entries()))
 
     assert (found.position, found.of) == (expected, 5)
     assert [one.name for one in found.before] == before

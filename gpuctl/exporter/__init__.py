@@ -1,0 +1,1 @@
+"""The DCGM exporter of the cluster, and what its series say."""
