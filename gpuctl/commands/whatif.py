@@ -77,7 +77,9 @@ def whatif(
     config: Path | None,
     forward: bool,
 ) -> None:
-    """Decide on a manifest with the live state, as it is and after a change. Nothing is changed.
+    """Show what a manifest or other nodes would come to; nothing is changed.
+
+    The scheduler's own code decides on the live state, as it is and after the change.
 
     The state comes from the leader at --server, or through kubectl port-forward if your rights
     allow it; else from the nodes and pods that you may list.

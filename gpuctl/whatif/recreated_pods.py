@@ -60,12 +60,12 @@ async def read_planned(client: Client, pods: Iterable[Pod]) -> dict[str, Planned
     others = [pod for pod in pods if not _template(owners.get(paths[pod.uid]))]
     own = await asyncio.gather(*(get(POD_PATH.format(p.namespace, p.name)) for p in others))
     planned = {
-        pod.uid: _of_pod(pod, raw) for pod, raw in zip(others, own, strict=True) if raw is not None
+        pod.uid: from_pod(pod, raw) for pod, raw in zip(others, own, strict=True) if raw is not None
     }
     for pod in pods:
         owner = owners.get(paths[pod.uid])
         if owner is not None and pod.uid not in planned and _template(owner):
-            planned[pod.uid] = _of_owner(pod, owner)
+            planned[pod.uid] = from_owner(pod, owner)
     return planned
 
 
@@ -79,7 +79,8 @@ def _template(owner: Raw | None) -> Raw:
     return object_of(object_of(object_of(owner).get("spec")).get("template"))
 
 
-def _of_owner(pod: Pod, owner: Raw) -> PlannedPod:
+def from_owner(pod: Pod, owner: Raw) -> PlannedPod:
+    """The pod of its owner's template."""
     template = _template(owner)
     spec = object_of(template.get("spec"))
     notes = dict(object_of(object_of(template.get("metadata")).get("annotations")))
@@ -92,8 +93,8 @@ def _of_owner(pod: Pod, owner: Raw) -> PlannedPod:
     return _planned(pod, document, notes, spec)
 
 
-def _of_pod(pod: Pod, raw: Raw) -> PlannedPod:
-    """From the pod as it is, without what admission and Binding wrote."""
+def from_pod(pod: Pod, raw: Raw) -> PlannedPod:
+    """The pod as it is, without what admission and Binding wrote."""
     meta, spec = object_of(raw.get("metadata")), dict(object_of(raw.get("spec")))
     notes = object_of(meta.get("annotations"))
     kept = {
