@@ -107,7 +107,9 @@ def test_what_drivers_publish_is_copied_with_the_node() -> None:
     first, second = new_nodes(state, [AddedNodes("n1", 2)])
 
     assert [one.name for one in first.storage] == ["n1-new-1"]
-    assert [(s.pool, s.nodes.node_name) for s in second.dra] == [("n1-new-2", "n1-new-2")]
+    (copied,) = second.dra
+    assert isinstance(copied, ResourceSlice)
+    assert (copied.pool, copied.nodes.node_name) == ("n1-new-2", "n1-new-2")
 
 
 def test_shape_takes_the_first_ready_node() -> None:
