@@ -9,8 +9,9 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from gpuctl.device_words import counted
 from gpuctl.output.columns import Columns
-from gpuctl.output.devices import NOTHING, counted, listed
+from gpuctl.output.devices import NOTHING, listed
 from gpuctl.output.text import plain
 from gpuctl.whatif.result import Move, PodResult, Situation, WhatIf
 from scheduler.state.capacity.node_devices import slice_size

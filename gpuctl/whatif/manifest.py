@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
+from gpuctl.device_words import counted
 from gpuctl.input_error import InputError
-from gpuctl.output.devices import counted
 from gpuctl.simulate.input import by_kind
 from gpuctl.simulate.manifests import Document, Raw, text_of
 from gpuctl.simulate.workload_expansion import EXPANDERS, PlannedPod, bare, expand

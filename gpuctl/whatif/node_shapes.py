@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from gpuctl.device_words import board, counted
 from gpuctl.input_error import InputError
-from gpuctl.output.devices import board, counted
 from gpuctl.whatif.change import AddedNodes
 from scheduler.model import well_known
 from scheduler.model.dra.device import NodeChoice

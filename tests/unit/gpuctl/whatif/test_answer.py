@@ -328,30 +328,39 @@ def test_limits_and_classes_of_the_cluster_apply() -> None:
 # --- text ----------------------------------------------------------------------------------------
 
 
-def test_both_situations_stand_side_by_side_in_60_columns() -> None:
+def drained_with_new_nodes() -> WhatIf:
+    """The example of docs/whatif.md."""
     pods = [
-        running("vllm-0", "h100-07", gpus=2),
-        running("infer-0", "h100-07", gpus=2, labels={"app": "infer"}),
-        running("other-0", "h100-08", gpus=5),
+        running("vllm-0", "h100-07", gpus=2, owner="StatefulSet/vllm"),
+        running("infer-0", "h100-07", gpus=2, labels={"app": "i"}, owner="StatefulSet/infer"),
+        running("train-3", "h100-08", gpus=5),
+        running("exp-9", "h100-09", gpus=4),
     ]
-    state = live(
-        h100("h100-07"), h100("h100-08"), pods=pods, budgets=[budget("infer", 0, app="infer")]
-    )
+    nodes = [h100(f"h100-0{number}") for number in (7, 8, 9)]
+    state = live(*nodes, pods=pods, budgets=[budget("infer", 0, app="i")])
+    return asked(state, train(2), replicas=4, add=["h100x8:3"], drain=["h100-07"])
 
-    found = asked(state, train(4), add=["h100x8:2"], drain=["h100-07"])
-    lines = printed(render(found), 60)
 
-    assert max(map(len, lines)) <= 60
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_both_situations_stand_side_by_side(width: int) -> None:
+    lines = printed(render(drained_with_new_nodes()), width)
+
+    assert max(map(len, lines)) <= width
+    assert "team/vllm-0" in "\n".join(lines)
+
+
+def test_table_fits_60_columns() -> None:
+    lines = printed(render(drained_with_new_nodes()), 60)
+
     assert lines[:6] == [
         "                       NOW     WITH THE CHANGE",
-        "starts at once         0 of 4  2 of 4",
-        "waits                  4       2",
+        "starts at once         0 of 4  3 of 4",
+        "waits                  4       1",
         "others that must move  -       2 pods, 1 cannot",
-        "free afterwards        7       1",
-        "largest block          4 GPUs  1 GPU",
+        "free afterwards        11      5",
+        "largest block          4 GPUs  4 GPUs",
     ]
     assert ["team/vllm-0", "h100-07", "h100-08"] in [line.split() for line in lines]
-    assert "h100-07 is not drained: team/infer-0 cannot leave it" in lines
     assert lines[-1].endswith("Exit 2: not all start")
 
 
