@@ -18,6 +18,7 @@ from gpuctl.output import formats
 from gpuctl.output.progress import ProgressBar
 from gpuctl.output.table import show
 from gpuctl.output.whatif import render
+from gpuctl.pod_completion import complete_nodes
 from gpuctl.simulate.manifests import read
 from gpuctl.whatif.change import parse_change
 from gpuctl.whatif.live_state import read_live
@@ -45,7 +46,14 @@ NOT_ALL: Final = 2
     multiple=True,
     help="N more nodes like a node (its name) or a board and count (h100x8)",
 )
-@click.option("--drain", "drained", metavar="NODE", multiple=True, help="empty this node")
+@click.option(
+    "--drain",
+    "drained",
+    metavar="NODE",
+    multiple=True,
+    shell_complete=complete_nodes,
+    help="empty this node",
+)
 @click.option(
     "--layout",
     "layouts",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -230,6 +231,14 @@ async def test_wrong_words_are_one_line(user: User, words: tuple[str, ...], mess
 
     assert (result.status, result.out) == (1, "")
     assert result.err.startswith(f"gpuctl whatif: {message}")
+
+
+async def test_shell_completes_the_nodes_to_drain(user: User) -> None:
+    words = ["whatif", "--kubeconfig", str(user.kubeconfig), "--drain", "h"]
+
+    assert await asyncio.to_thread(kubectl_lines, main, words) == "h100-07\n:4"
+    user.api.script(NODES, failure(403, "Forbidden"))
+    assert await asyncio.to_thread(kubectl_lines, main, words) == ":4"
 
 
 def test_shell_completes_the_command_and_its_files() -> None:
