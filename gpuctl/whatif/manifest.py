@@ -18,10 +18,18 @@ from gpuctl.simulate.manifests import Document, Raw, text_of
 from gpuctl.simulate.workload_expansion import EXPANDERS, PlannedPod, bare, expand
 from gpuctl.targets import Target
 from gpuctl.whatif.live_state import LiveState
+from scheduler.model.dra.claim import ResourceClaim
 from scheduler.model.limits import REPLICAS_OF_A_FILE_MAX
 from scheduler.model.pods.pod import Pod
+from scheduler.model.volumes.claim import Claim
+from scheduler.model.volumes.persistent_volume import PersistentVolume
 
 SCALED: Final = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
+BOUND: Final = {
+    "PersistentVolumeClaim": Claim,
+    "PersistentVolume": PersistentVolume,
+    "ResourceClaim": ResourceClaim,
+}
 #: What the API server, the kubelet or a scheduler wrote on a pod of the cluster.
 _SERVER_FIELDS: Final = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 
@@ -51,7 +59,24 @@ def read_manifest(documents: list[Document], live: LiveState, replicas: int | No
             continue
         planned += found
         notes += more
-    return Manifest(known=known, planned=planned, notes=tuple(notes))
+    return Manifest(known=_new(known, live), planned=planned, notes=tuple(notes))
+
+
+def _new(known: dict[str, list[Document]], live: LiveState) -> dict[str, list[Document]]:
+    """Without claims and volumes that exist: what they are bound to is only in the cluster."""
+    there = {
+        (kind, item.key)
+        for item in (*live.state.storage, *live.state.dra)
+        for kind, of_kind in BOUND.items()
+        if isinstance(item, of_kind)
+    }
+
+    def key(document: Document) -> tuple[str, str]:
+        space = text_of(document.metadata.get("namespace")) or live.namespace
+        is_global = document.kind == "PersistentVolume"
+        return document.kind, document.name if is_global else f"{space}/{document.name}"
+
+    return {kind: [one for one in found if key(one) not in there] for kind, found in known.items()}
 
 
 def _check(documents: Iterable[Document], replicas: int | None) -> None:

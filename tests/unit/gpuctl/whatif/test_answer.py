@@ -16,6 +16,7 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.well_known import FALLBACK, ORIGINAL
 from scheduler.state.snapshot import Assumed
 from tests.builders import node, pod, pod_json
+from tests.storage import ZONE, claim, claim_json, uses, volume
 from tests.unit.gpuctl.cli import GPU, MIG_1G, MIG_2G, spec, workload
 from tests.unit.gpuctl.cli import pod as written_pod
 from tests.unit.gpuctl.test_narrow_terminals import printed
@@ -135,6 +136,24 @@ def test_daemons_stay_and_ended_pods_free_their_gpus() -> None:
     found = asked(live(h100("n1"), h100("n2"), pods=pods), drain=["n1", "n2"])
 
     assert (found.moves, found.failed, found.all_start) == ((), (), True)
+
+
+def test_volume_in_a_zone_keeps_its_pod_waiting() -> None:
+    """The manifest's claim exists, so it stays bound to its volume."""
+    zones = {"n1": "eu-1b", "n2": "eu-1a"}
+    nodes = [node(name, gpus=8, labels={**H100, ZONE: zone}) for name, zone in zones.items()]
+    storage = (
+        claim("data", volume="pv"),
+        volume("pv", zone="eu-1a", for_claim="team/data", claim_uid="uid-data"),
+    )
+    state = live(*nodes, pods=[running("a-1", "n2", gpus=1, spec=uses("data"))], storage=storage)
+    another = written_pod("p", spec(GPU, **uses("data")))
+
+    found = asked(state, claim_json("data"), another, drain=["n2"])
+
+    assert places(found) == {"a-1": "waits"}
+    assert found.moves[0].codes == ("NODE_UNSCHEDULABLE", "VOLUME_AFFINITY")
+    assert [one.node for one in found.now.pods] == ["n2"]
 
 
 def test_unreadable_pod_is_named() -> None:
