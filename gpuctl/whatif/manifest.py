@@ -25,10 +25,10 @@ from scheduler.model.volumes.claim import Claim
 from scheduler.model.volumes.persistent_volume import PersistentVolume
 
 SCALED: Final = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
-BOUND: Final = {
-    "PersistentVolumeClaim": Claim,
-    "PersistentVolume": PersistentVolume,
-    "ResourceClaim": ResourceClaim,
+BOUND: Final[dict[type, str]] = {
+    Claim: "PersistentVolumeClaim",
+    PersistentVolume: "PersistentVolume",
+    ResourceClaim: "ResourceClaim",
 }
 #: What the API server, the kubelet or a scheduler wrote on a pod of the cluster.
 _SERVER_FIELDS: Final = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
@@ -64,12 +64,8 @@ def read_manifest(documents: list[Document], live: LiveState, replicas: int | No
 
 def _new(known: dict[str, list[Document]], live: LiveState) -> dict[str, list[Document]]:
     """Without claims and volumes that exist: what they are bound to is only in the cluster."""
-    there = {
-        (kind, item.key)
-        for item in (*live.state.storage, *live.state.dra)
-        for kind, of_kind in BOUND.items()
-        if isinstance(item, of_kind)
-    }
+    items = (*live.state.storage, *live.state.dra)
+    there = {(BOUND[type(item)], item.key) for item in items if type(item) in BOUND}
 
     def key(document: Document) -> tuple[str, str]:
         space = text_of(document.metadata.get("namespace")) or live.namespace
