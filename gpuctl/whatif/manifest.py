@@ -25,6 +25,7 @@ from scheduler.model.volumes.claim import Claim
 from scheduler.model.volumes.persistent_volume import PersistentVolume
 
 SCALED: Final = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
+#: Kinds of which the cluster alone knows what they are bound to.
 BOUND: Final[dict[type, str]] = {
     Claim: "PersistentVolumeClaim",
     PersistentVolume: "PersistentVolume",
