@@ -6,16 +6,15 @@ protects, stays as well, and is named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from gpuctl.simulate.engine import Simulator
-from gpuctl.simulate.workload_expansion import PlannedPod
+from gpuctl.whatif.budgets import Budgets
 from gpuctl.whatif.live_state import LiveState, pods_on
 from gpuctl.whatif.result import Move
-from scheduler.model.disruption_budget import DisruptionBudget
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.selector import CORDON
@@ -43,7 +42,7 @@ class Evictions:
     def __init__(self, simulator: Simulator, live: LiveState) -> None:
         self._simulator = simulator
         self._live = live
-        self._allowed = {(one.namespace, one.name): one.allowed for one in live.state.budgets}
+        self._budgets = Budgets(simulator, live.state, live.health)
         self._found: list[_Left | Move] = []
 
     def empty(self, name: str, leaves: Callable[[Pod], bool] = lambda _: True) -> list[Move]:
@@ -78,32 +77,13 @@ class Evictions:
         if pod.owner is None:
             text = "no controller creates it again (kubectl drain needs --force)"
             return _stays(pod, source, NO_CONTROLLER, text)
-        budgets = [one for one in self._live.state.budgets if one.covers(pod)]
-        if problem := self._forbidden(budgets):
+        if problem := self._budgets.refusal(pod):
             return _stays(pod, source, BUDGET, problem)
         planned = self._live.recreated.get(pod.uid)
         if planned is None:
             return _stays(pod, source, UNREAD, "not decided: you may not read it or its owner")
-        uid = self._replaced(pod, planned)
-        if self._simulator.verdicts[uid].node is None:
-            # Until it runs again, the budget counts it as disrupted.
-            for one in budgets:
-                self._allowed[one.namespace, one.name] -= 1
-        return _Left(pod, source, uid)
-
-    def _forbidden(self, budgets: Iterable[DisruptionBudget]) -> str:
-        budgets = list(budgets)
-        if len(budgets) > 1:
-            names = " and ".join(sorted(one.name for one in budgets))
-            return f"more than one PodDisruptionBudget covers it ({names})"
-        for one in budgets:
-            if self._allowed[one.namespace, one.name] <= 0:
-                return f"PodDisruptionBudget {one.name} allows no disruption"
-        return ""
-
-    def _replaced(self, pod: Pod, planned: PlannedPod) -> str:
         self._simulator.end(pod)
-        return self._simulator.create(planned, pod.namespace, pod.priority)
+        return _Left(pod, source, self._simulator.create(planned, pod.namespace, pod.priority))
 
     def _as_move(self, one: _Left | Move) -> Move:
         if isinstance(one, Move):

@@ -21,6 +21,7 @@ from gpuctl.input_error import NotReached
 from gpuctl.simulate import dra_objects
 from gpuctl.simulate.manifests import Document, without_nulls
 from gpuctl.simulate.workload_expansion import PlannedPod
+from gpuctl.whatif.budgets import Health, read_budgets
 from gpuctl.whatif.recreated_pods import PLACE, read_planned
 from scheduler import config as configuration
 from scheduler.config import Config, ConfigError
@@ -53,8 +54,9 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a cluster, and how pods are created on it.
 
     ``documents`` are LimitRanges, PriorityClasses and ResourceClaimTemplates. ``recreated`` has the
-    pod that its controller creates in place of a pod, by uid. ``namespace`` is the user's own.
-    ``notes`` say what is missing, one line each.
+    pod that its controller creates in place of a pod, by uid; ``health`` counts the ready pods of
+    PodDisruptionBudgets. ``namespace`` is the user's own. ``notes`` say what is missing, one line
+    each.
     """
 
     source: str
@@ -64,6 +66,7 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     state: ClusterSnapshot
     documents: tuple[Document, ...] = ()
     recreated: dict[str, PlannedPod] = {}
+    health: dict[str, Health] = {}
     notes: tuple[str, ...] = ()
 
     @property
@@ -95,6 +98,9 @@ async def read_live(
         documents = await _documents(client, notes)
         leaving = pods_on(live.state, emptied)
         recreated = await read_planned(client, leaving)
+        if leaving and (found := await read_budgets(client)) is not None:
+            state = msgspec.structs.replace(live.state, budgets=found[0])
+            live = msgspec.structs.replace(live, state=state, health=found[1])
     return msgspec.structs.replace(
         live,
         namespace=own,

@@ -103,9 +103,13 @@ class Scene:
             if one.namespace == self._here.namespace and one.pod in names
         )
 
-    def waiting(self) -> Counter[str]:
-        """The pods that wait, by workload."""
-        return Counter(_owner(one) for one in self._here.pods() if not node_of(one))
+    def waiting(self) -> int:
+        """The number of pods that wait."""
+        return sum(not node_of(one) for one in self._here.pods())
+
+    def places_by_owner(self) -> Counter[tuple[str, str]]:
+        """The workload and the node of every pod that has one."""
+        return Counter((_owner(one), node_of(one)) for one in self._here.pods() if node_of(one))
 
     # --- steps -----------------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ def test_answer_agrees_with_what_then_happens(
 
     answer = scene.ask(tmp_path, of_leader=bool(seed % 2))
     scene.change(answer)
-    moved = {owner_of_name(move["pod"]) for move in answer.get("moves", ())}
+    moves = [move for move in answer.get("moves", ()) if not move.get("stays")]
     waiting = scene.waiting()
     scene.start()
 
@@ -74,15 +74,21 @@ def test_answer_agrees_with_what_then_happens(
         " ".join(case.change),
         told["starts"],
         told["asked"],
-        len(answer.get("moves", ())),
+        len(moves),
     )
     assert _places(told) == scene.places("asked")
     assert _codes(told) == scene.codes("asked")
-    assert told.get("othersWait", 0) == sum(n for owner, n in waiting.items() if owner not in moved)
+    assert told.get("othersWait", 0) + sum("node" not in one for one in moves) == waiting
+    assert _moved(moves) - scene.places_by_owner() == Counter()
 
 
 def _places(told: Json) -> Counter[str]:
     return Counter(one.get("node", "") for one in told["pods"])
+
+
+def _moved(moves: list[Json]) -> Counter[tuple[str, str]]:
+    """The new nodes of pods that moved, with their workloads."""
+    return Counter((owner_of_name(one["pod"]), one["node"]) for one in moves if "node" in one)
 
 
 def _codes(told: Json) -> Counter[tuple[str, ...]]:

@@ -160,6 +160,23 @@ async def test_pod_without_a_readable_owner_is_read_itself(user: User) -> None:
     assert (status, found["moves"][0]["node"]) == (0, "h100-07-new-1")
 
 
+async def test_budgets_are_read_with_their_health(user: User) -> None:
+    user.api.script("GET /api/v1/namespaces/team/pods/web-1", reply(RUNNING))
+    budget = {
+        "metadata": {"namespace": "team", "name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1},
+    }
+    labelled = {**RUNNING, "metadata": {**RUNNING["metadata"], "labels": {"app": "web"}}}
+    user.api.script(PODS, listed(labelled))
+    user.api.script(BUDGETS, listed(budget))
+
+    status, found = await asked(user, "--add-nodes", "h100-07:1", "--drain", "h100-07")
+
+    assert (status, found["moves"][0]["codes"]) == (2, ["DISRUPTION_BUDGET"])
+    assert found["failed"] == ["h100-07 is not drained: team/web-1 cannot leave it"]
+
+
 async def test_classes_of_the_cluster_are_read(user: User, manifest: str) -> None:
     high = pod("p", spec(GPU, 8, priorityClassName="high"))
     Path(manifest).write_text(yaml.safe_dump(high))

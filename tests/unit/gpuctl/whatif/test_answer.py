@@ -10,6 +10,7 @@ import pytest
 from gpuctl.input_error import InputError
 from gpuctl.output.whatif import render
 from gpuctl.simulate.manifests import Document
+from gpuctl.whatif.budgets import Health
 from gpuctl.whatif.recreated_pods import from_owner, from_pod
 from gpuctl.whatif.result import WhatIf
 from scheduler.model.gpu.device import Devices
@@ -125,6 +126,23 @@ def test_budget_is_used_up_by_pods_that_wait() -> None:
     assert places(asked(state, drain=["n1"])) == {"a-0": "n2", "a-1": "n2"}
     state = live(h100("n1"), pods=pods, budgets=[budget("a", 1, app="a")])
     assert places(asked(state, drain=["n1"])) == {"a-0": "waits", "a-1": "stays"}
+
+
+def test_budget_allows_more_as_waiting_pods_start() -> None:
+    """Two of three are healthy, which is too few; on the added node the third one starts."""
+    pods = [
+        *(running(f"a-{at}", "n1", gpus=4, labels={"app": "a"}) for at in range(2)),
+        pod_json("a-2", owner="ReplicaSet/web", gpus=4, labels={"app": "a"}),
+    ]
+    state = live(h100("n1"), pods=pods, budgets=[budget("a", 0, app="a")])
+    state = msgspec.structs.replace(state, health={"team/a": Health(2, 3)})
+
+    assert places(asked(state, drain=["n1"])) == {"a-0": "stays", "a-1": "stays"}
+    found = asked(state, drain=["n1"], add=["n1:1"])
+    assert places(found) == {"a-0": "stays", "a-1": "stays"}
+    state = msgspec.structs.replace(state, health={"team/a": Health(2, 2)})
+    found = asked(state, drain=["n1"], add=["n1:1"])
+    assert places(found) == {"a-0": "n1-new-1", "a-1": "waits"}
 
 
 def test_daemons_stay_and_ended_pods_free_their_gpus() -> None:
