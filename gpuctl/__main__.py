@@ -20,6 +20,10 @@ COMMANDS: Final = {
     "top": ("gpuctl.commands.top", "Show which namespaces, nodes and pods hold GPUs."),
     "free": ("gpuctl.commands.free", "Show what would start now, and what your quota leaves."),
     "simulate": ("gpuctl.commands.simulate", "Place pods from files, without a cluster."),
+    "whatif": (
+        "gpuctl.commands.whatif",
+        "Show what a manifest or other nodes would come to, now.",
+    ),
     "why": ("gpuctl.commands.why", "Explain why a pod is pending, or why it is on its node."),
     "snapshot": (
         "gpuctl.commands.snapshot",

@@ -11,15 +11,15 @@ import asyncio
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from gpuctl import cluster_access, targets
+from gpuctl.api_lists import items_of
 from gpuctl.cluster_access import Access
 from gpuctl.input_error import NotReached
 from gpuctl.our_scheduler import our_scheduler
-from scheduler.model.json_bounds import UNREADABLE
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.model.timestamps import epoch, micro_time
@@ -32,9 +32,8 @@ from scheduler.state.event import QuotasReplaced
 from scheduler.state.fold import fold
 from scheduler.state.parts import finish
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
-from scheduler.watch import informers, paged_list
-from scheduler.watch.client import TIMEOUT_S, ApiError, Client, Unreachable
-from scheduler.watch.reflector import WatchSource
+from scheduler.watch import informers
+from scheduler.watch.client import TIMEOUT_S, ApiError, Client
 
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
@@ -140,7 +139,7 @@ async def _of_api(access: Access, client: Client, detail: str) -> tuple[Capacity
         informers.partition_objects(access.lease_namespace),
     )
     listed = await asyncio.gather(
-        *(_items(client, one) for one in (*needed, *others)), return_exceptions=True
+        *(items_of(client, one) for one in (*needed, *others)), return_exceptions=True
     )
     # Devices and claims first: pods and nodes are then counted once.
     for source, items in sorted(
@@ -161,21 +160,6 @@ async def _of_api(access: Access, client: Client, detail: str) -> tuple[Capacity
     with_holders = detail == "holders=1"
     capacity = finish(report.take(with_nodes=bool(detail), with_holders=with_holders))
     return capacity, missing
-
-
-async def _items(client: Client, source: WatchSource[Any]) -> list[msgspec.Raw]:
-    params = {"fieldSelector": source.selector} if source.selector else {}
-    items: list[msgspec.Raw] = []
-    try:
-        async for page in paged_list.pages(client, source.path, params, targets.PAGE):
-            items += page.items or ()
-            if len(items) > targets.PODS_MAX:
-                raise NotReached(f"more than {targets.PODS_MAX:,} {source.kind}")
-    except (paged_list.Unreadable, *UNREADABLE) as error:
-        raise NotReached(f"the API server: {error}") from error
-    except Unreachable as error:
-        raise NotReached(str(error)) from error
-    return items
 
 
 def _since(pod: Pod, now: float) -> float:
@@ -227,7 +211,7 @@ async def _quotas(client: Client, namespace: str) -> Sequence[Quota]:
     path = f"/api/v1/namespaces/{namespace}/resourcequotas"
     source = msgspec.structs.replace(informers.QUOTAS, path=path)
     try:
-        listed = source.decode_list(await _items(client, source))
+        listed = source.decode_list(await items_of(client, source))
     except ApiError:
         return ()
     return listed.quotas if isinstance(listed, QuotasReplaced) else ()

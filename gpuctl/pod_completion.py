@@ -1,4 +1,4 @@
-"""Completes the names of pods: asks the API server for those of the namespace.
+"""Completes the names of pods, and of nodes: asks the API server for them.
 
 A completion that fails or takes long shows nothing: the shell has no place for an error.
 """
@@ -12,10 +12,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from gpuctl import cluster_access, targets
+from gpuctl.api_lists import items_of
 from gpuctl.cluster_access import Access
 from gpuctl.input_error import CommandError
 from gpuctl.targets import KINDS, POD_KIND, Scope
 from scheduler.model.pods.pod import Pod
+from scheduler.state.event import NodesReplaced
+from scheduler.watch import informers
+from scheduler.watch.client import ApiError
 
 LIMIT_S: Final = 3.0
 
@@ -38,6 +42,25 @@ def complete_pods(
         CompletionItem(f"{head}{slash}{pod.name}", help=_state(pod))
         for pod in sorted(found, key=lambda pod: (bool(pod.node_name), pod.name))
     ]
+
+
+def complete_nodes(
+    context: click.Context, _: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The nodes that begin with the word."""
+    options = context.params
+    access = Access(kubeconfig=options.get("kubeconfig"), context=options.get("context"))
+    try:
+        names = asyncio.run(_nodes(access))
+    except (CommandError, ApiError, TimeoutError):
+        return []
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
+
+
+async def _nodes(access: Access) -> list[str]:
+    async with asyncio.timeout(LIMIT_S), cluster_access.cluster(access) as client:
+        listed = informers.NODES.decode_list(await items_of(client, informers.NODES))
+    return [node.name for node in listed.nodes] if isinstance(listed, NodesReplaced) else []
 
 
 async def _pods(access: Access, scope: Scope) -> list[Pod]:

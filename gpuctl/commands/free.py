@@ -29,7 +29,7 @@ def free(
 ) -> None:
     """Show how many pods with 8, 4, 2 or 1 GPUs or a MIG slice would start now.
 
-    Only devices, cordons and the quota are looked at; "gpuctl simulate" looks at a manifest's cpu,
+    Only devices, cordons and the quota are looked at; "gpuctl whatif" looks at a manifest's cpu,
     memory, selectors and tolerations, too.
     """
     answer = asyncio.run(read_capacity(access, server, namespace, detail=DETAIL, forward=forward))

@@ -27,7 +27,7 @@ from gpuctl.simulate.claim_controller import ClaimController, waits_for_devices
 from gpuctl.simulate.decode import to_pod
 from gpuctl.simulate.limit_ranges import LimitRanges
 from gpuctl.simulate.manifests import Document, Raw
-from gpuctl.simulate.result import Verdict, granted_verdict
+from gpuctl.simulate.result import Verdict, granted_verdict, waiting_verdict
 from gpuctl.simulate.validation.rejection import check_pod
 from gpuctl.simulate.workload_expansion import PlannedPod
 from scheduler.config import Config
@@ -41,7 +41,6 @@ from scheduler.model.dra.objects import DraObject
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
-from scheduler.model.reasons.reason import filter_sentence
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold, notify_queue
@@ -70,6 +69,7 @@ class Simulator:
         self.verdicts: dict[str, Verdict] = {}
         self.running: set[tuple[str, str]] = set()
         self.unknown_claims: set[str] = set()
+        self.preempted: list[Pod] = []
         self.claims = ClaimController(self.cluster.dra)
         self._pipeline = config.pipeline()
         self._admission = Admission(config)
@@ -107,14 +107,26 @@ class Simulator:
         """Add a LimitRange, which applies to pods created afterwards."""
         self._ranges.add(namespace, document)
 
+    def add_event(self, event: ev.Event) -> None:
+        """Add what a watch event says, other than of a pod."""
+        self._fold(event)
+
     def add_existing(self, pod: Pod) -> None:
         """Add a pod that passed admission before: running or pending."""
         self._upsert_pod(pod)
 
+    def end(self, pod: Pod) -> None:
+        """A pod ends, and gives back what it holds."""
+        released = self.claims.released(pod)
+        self._fold(ev.PodDeleted(pod.uid))
+        for event in released:
+            self._fold(event)
+        self.running.discard((pod.namespace, pod.name))
+
     # --- creation ----------------------------------------------------------------------------
 
-    def create(self, planned: PlannedPod, namespace: str, priority: int) -> None:
-        """Create a pod and decide on it."""
+    def create(self, planned: PlannedPod, namespace: str, priority: int) -> str:
+        """Create a pod and decide on it; returns the uid by which its verdict is found."""
         self._now += STEP_S
         self._count += 1
         raw = self._ranges.filled(_created(planned.raw, namespace, priority), namespace)
@@ -132,10 +144,11 @@ class Simulator:
             self.verdicts[uid] = Verdict(
                 pod=name, asked=asked.gpu_requests, reason=reason, is_refused=True
             )
-            return
+            return uid
         notes = _notes(asked) if asked.scheduler_name == self._pipeline.scheduler_name else ()
         self._upsert_pod(created, asked, (*reviewed.outcome.warnings, *reviewed.passed, *notes))
         self.decide_due()
+        return uid
 
     def retry(self) -> bool:
         """Advance time until every unschedulable pod is retried; returns whether one was placed."""
@@ -245,8 +258,7 @@ class Simulator:
         self._queue.add_unschedulable(
             entry, requeue_condition(diagnosis, rejection.node_name), self._now
         )
-        verdict = self.verdicts[entry.pod.uid]
-        self._record(msgspec.structs.replace(verdict, reason=filter_sentence(diagnosis)))
+        self._record(waiting_verdict(self.verdicts[entry.pod.uid], diagnosis))
         if rejection.deallocates is not None:
             self._write([self.claims.deallocated(rejection.deallocates)])
             self._queue.activate(entry.pod, self._now)
@@ -255,11 +267,8 @@ class Simulator:
         """The victims end at once, and the pod is decided again."""
         pod = preemption.pod
         for victim in preemption.victims:
-            released = self.claims.released(victim)
-            self._fold(ev.PodDeleted(victim.uid))
-            for event in released:
-                self._fold(event)
-            self.running.discard((victim.namespace, victim.name))
+            self.end(victim)
+            self.preempted.append(victim)
             verdict = self.verdicts.get(victim.uid) or Verdict(
                 pod=victim, asked=victim.gpu_requests
             )
@@ -270,6 +279,7 @@ class Simulator:
                 devices=None,
                 cuda=None,
                 granted={},
+                codes=(),
                 reason=f"{text} {pod.priority})",
             )
         self._queue.activate(pod, self._now)
@@ -282,8 +292,7 @@ class Simulator:
         verdict = self.verdicts[pod.uid]
         if isinstance(decision, Rejection):
             self._foreign[pod.uid] = pod
-            reason = filter_sentence(decision.diagnosis)
-            verdict = msgspec.structs.replace(verdict, reason=reason)
+            verdict = waiting_verdict(verdict, decision.diagnosis)
         else:
             self._foreign.pop(pod.uid, None)
             notes = (FOREIGN.format(pod.scheduler_name), *self._reserve(decision))

@@ -68,11 +68,28 @@ def simulate(
 
     ``now`` is Unix time; it gives nodes with a creationTimestamp their age.
     """
-    known, remarks = _sorted(documents)
+    known, remarks = by_kind(documents)
     remarks += unknown_fields.notes(document for document in documents if not _exists(document))
     simulator = Simulator(config)
     for document in known["Node"]:
         simulator.add_node(to_node(node_with_status(_named(document))), now)
+    add_objects(simulator, known, namespace)
+    existing = [document for document in known["Pod"] if _exists(document)]
+    _add(simulator, [pod for pod in existing if pod.spec.get("nodeName")], namespace)
+    before = packing_report.pools(simulator.cluster)
+    _add(simulator, [pod for pod in existing if not pod.spec.get("nodeName")], namespace)
+    simulator.decide_due()
+    planned, more = _planned(documents, namespace, {_owner(pod, namespace) for pod in existing})
+    late = create(simulator, planned, Priorities(known["PriorityClass"]), namespace, on_pod)
+    rows = [to_row(verdict) for verdict in simulator.verdicts.values()]
+    rows += [to_row(not_created(pod, namespace)) for pod in late]
+    packings = packing_report.render(before, simulator.cluster, simulator.verdicts)
+    remarks += [*more, *storage.remark(simulator.unknown_claims), *simulator.claims.remark()]
+    return Report(rows=rows, cluster=simulator.cluster, remarks=remarks, packings=packings)
+
+
+def add_objects(simulator: Simulator, known: dict[str, list[Document]], namespace: str) -> None:
+    """Add the objects that are neither nodes nor pods."""
     for document in known["Namespace"]:
         simulator.add_namespace(to_namespace(_named(document)))
     for document in known["ResourceQuota"]:
@@ -85,18 +102,6 @@ def simulate(
         for document in known[kind]:
             simulator.add_storage(storage.to_event(_named(document), namespace))
     _add_dra(simulator, known, namespace)
-    existing = [document for document in known["Pod"] if _exists(document)]
-    _add(simulator, [pod for pod in existing if pod.spec.get("nodeName")], namespace)
-    before = packing_report.pools(simulator.cluster)
-    _add(simulator, [pod for pod in existing if not pod.spec.get("nodeName")], namespace)
-    simulator.decide_due()
-    planned, more = _planned(documents, namespace, {_owner(pod, namespace) for pod in existing})
-    late = _create(simulator, planned, Priorities(known["PriorityClass"]), namespace, on_pod)
-    rows = [to_row(verdict) for verdict in simulator.verdicts.values()]
-    rows += [_not_created(pod, namespace) for pod in late]
-    packings = packing_report.render(before, simulator.cluster, simulator.verdicts)
-    remarks += [*more, *storage.remark(simulator.unknown_claims), *simulator.claims.remark()]
-    return Report(rows=rows, cluster=simulator.cluster, remarks=remarks, packings=packings)
 
 
 def _add_dra(simulator: Simulator, known: dict[str, list[Document]], namespace: str) -> None:
@@ -113,7 +118,7 @@ def _add(simulator: Simulator, pods: list[Document], namespace: str) -> None:
         simulator.add_existing(to_pod(_with_identity(document, namespace), document))
 
 
-def _sorted(documents: list[Document]) -> tuple[dict[str, list[Document]], list[str]]:
+def by_kind(documents: list[Document]) -> tuple[dict[str, list[Document]], list[str]]:
     """The documents by kind, and a remark on the kinds that are skipped."""
     known: dict[str, list[Document]] = {kind: [] for kind in KINDS}
     skipped: dict[str, int] = {}
@@ -193,11 +198,12 @@ def _planned(
                     " template is not expanded"
                 )
             elif not document.metadata.get("ownerReferences"):
-                planned += _expanded(document, at)
+                planned += expanded(document, at)
     return planned, remarks
 
 
-def _expanded(document: Document, namespace: str) -> list[PlannedPod]:
+def expanded(document: Document, namespace: str) -> list[PlannedPod]:
+    """The pods of a workload; InputError where the API server would reject it or its template."""
     made = expand(document, namespace)
     for pod in made[:1]:
         to_pod(pod.raw, document, pod.prefix)
@@ -206,7 +212,7 @@ def _expanded(document: Document, namespace: str) -> list[PlannedPod]:
     return made
 
 
-def _create(
+def create(
     simulator: Simulator,
     planned: list[PlannedPod],
     priorities: Priorities,
@@ -215,7 +221,7 @@ def _create(
 ) -> list[PlannedPod]:
     """Create the pods, each after its predecessor runs; returns the pods never created."""
 
-    def create(pod: PlannedPod) -> None:
+    def create_one(pod: PlannedPod) -> None:
         at = _namespace(pod.document, namespace)
         priority = priorities.of(object_of(pod.raw.get("spec")), pod.document, pod.prefix)
         simulator.create(pod, at, priority)
@@ -226,7 +232,7 @@ def _create(
         late: list[PlannedPod] = []
         for pod in waiting:
             if pod.after is None or _predecessor_runs(simulator, pod, namespace):
-                create(pod)
+                create_one(pod)
             else:
                 late.append(pod)
         if not simulator.retry() and len(late) == len(waiting):
@@ -238,7 +244,8 @@ def _predecessor_runs(simulator: Simulator, pod: PlannedPod, namespace: str) -> 
     return (_namespace(pod.document, namespace), pod.after) in simulator.running
 
 
-def _not_created(planned: PlannedPod, namespace: str) -> Row:
+def not_created(planned: PlannedPod, namespace: str) -> Verdict:
+    """The verdict of a pod whose predecessor does not run."""
     document = planned.document
     reason = (
         f"not created yet: {document.kind} {document.name} starts its pods one by one"
@@ -249,4 +256,4 @@ def _not_created(planned: PlannedPod, namespace: str) -> Row:
         name=planned.name,
         namespace=_namespace(document, namespace),
     )
-    return to_row(Verdict(pod=pod, asked=pod.gpu_requests, reason=reason))
+    return Verdict(pod=pod, asked=pod.gpu_requests, reason=reason)

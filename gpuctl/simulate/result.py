@@ -12,6 +12,7 @@ from scheduler.model import well_known
 from scheduler.model.gpu.device import format_devices
 from scheduler.model.granted_tier import STEPPED_DOWN
 from scheduler.model.pods.pod import Pod
+from scheduler.model.reasons.reason import Diagnosis, filter_sentence
 
 PLACED: Final = "placed"
 WAITS: Final = "waits"
@@ -22,8 +23,9 @@ STATES: Final = (PLACED, WAITS, REFUSED)
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """``pod`` is the admitted pod, ``asked`` its GPU requests before admission.
 
-    ``node`` is None while the pod is pending; ``reason`` explains that, or the placement. A refused
-    pod does not exist: admission, a quota or a limit range refused it.
+    ``node`` is None while the pod is pending; ``reason`` explains that, or the placement. ``codes``
+    are the reason codes of a pod that no node takes. A refused pod does not exist: admission, a
+    quota or a limit range refused it.
     """
 
     pod: Pod
@@ -33,6 +35,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     cuda: str | None = None
     granted: Mapping[str, int] = {}
     reason: str = ""
+    codes: tuple[str, ...] = ()
     warnings: Sequence[str] = ()
     is_refused: bool = False
 
@@ -78,8 +81,15 @@ def granted_verdict(verdict: Verdict, placement: Placement, *notes: str) -> Verd
         cuda=visible_devices(pod, placement.cuda_visible_devices),
         granted=pod.gpu_requests,
         reason="; ".join([*reasons, *notes]),
+        codes=(),
         warnings=[text for text in verdict.warnings if text not in noted],
     )
+
+
+def waiting_verdict(verdict: Verdict, diagnosis: Diagnosis) -> Verdict:
+    """The verdict of a pod that no node takes."""
+    codes = tuple(sorted(code.name for code in diagnosis.codes()))
+    return msgspec.structs.replace(verdict, reason=filter_sentence(diagnosis), codes=codes)
 
 
 def visible_devices(pod: Pod, annotation: str | None) -> str | None:

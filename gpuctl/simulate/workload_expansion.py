@@ -79,13 +79,13 @@ def _stateful_set(document: Document, namespace: str) -> list[PlannedPod]:
             REVISION: revision,
         }
         raw = _pod(document, template, namespace, {"name": name}, labels)
-        raw["spec"] = _with_claims(document, raw["spec"], name)
+        raw["spec"] = with_claims(document, raw["spec"], name)
         after = planned[-1].name if planned and in_order else None
         planned.append(_planned(document, raw, name, after))
     return planned
 
 
-def _with_claims(document: Document, spec: Raw, pod_name: str) -> Raw:
+def with_claims(document: Document, spec: Raw, pod_name: str) -> Raw:
     """The volumes that a StatefulSet adds for its volumeClaimTemplates."""
     added = [
         {"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{pod_name}"}}
