@@ -156,9 +156,7 @@ class CapacitySummary:
         found.pods += 1
         _add(found.devices, amounts)
 
-    def add_waiting(
-        self, namespace: str, amounts: Amounts, waits_s: float, code: str = ""
-    ) -> None:
+    def add_waiting(self, namespace: str, amounts: Amounts, waits_s: float, code: str = "") -> None:
         """Count a waiting pod; ``code`` is the first reason of its last decision."""
         found = self._of(namespace)
         found.waiting_pods += 1
