@@ -139,6 +139,6 @@ def test_every_state_field_is_in_the_snapshot_or_derived() -> None:
     assert set(vars(Cluster())) == written | follow | never_changes
     node_info = {"node", "avoided", "pods", "_instances", "gpus_in_backoff", "is_settled"}
     node_info |= {"_left", "_usage", "_gpus", "is_dynamic", "ports", "used", "unread", "claims"}
-    node_info |= {"with_volumes", "score_extra", "dra"}
+    node_info |= {"with_volumes", "score_extra", "dra", "mapped_past_plugin"}
     of_copies = {"_placed"}
     assert set(NodeInfo.__slots__) <= node_info | of_copies
