@@ -120,7 +120,7 @@ async def test_questions_beyond_the_limit_are_refused() -> None:
         waiting = [asyncio.create_task(ask()) for _ in range(QUESTIONS_WAITING_MAX)]
         await asyncio.sleep(0)
         with pytest.raises(Busy, match=f"{QUESTIONS_WAITING_MAX} wait; ask again after 2 s"):
-            await ask()
+            await asyncio.wait_for(ask(), 10)
         waiting.pop().cancel()
         await asyncio.sleep(0)
         waiting.append(asyncio.create_task(ask()))
