@@ -15,7 +15,7 @@ from scheduler.admission import leader_proxy
 from scheduler.app import serve, utc_now
 from scheduler.httpserver import file_limit
 from scheduler.report import log
-from scheduler.watch.client import NoCluster
+from scheduler.watch.credentials.errors import NoCluster
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:

@@ -68,7 +68,7 @@ async def _facts(
             scheduler=scheduler,
             account=account,
             webhook=webhook,
-            namespace=namespace or await cluster_access.default_namespace(access),
+            namespace=namespace or cluster_access.default_namespace(access),
         )
         return await Collector(client, options).facts()
 

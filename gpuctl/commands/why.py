@@ -155,7 +155,7 @@ async def _explain(asked: Question, target: Target) -> Why:
     named = target.namespace or scope.namespace
     try:
         async with cluster_access.cluster(asked.access) as client:
-            space = named or await cluster_access.default_namespace(asked.access)
+            space = named or cluster_access.default_namespace(asked.access)
             facts = await read_pod_facts(client, space, name)
             return await _with_decisions(asked, client, facts)
     except NotReached as error:
