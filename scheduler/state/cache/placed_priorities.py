@@ -42,7 +42,9 @@ def _is_alike(one: Pod, other: Pod) -> bool:
 
 
 def _add(counts: dict[int, Counter[str]], priority: int, node_name: str, delta: int) -> None:
-    nodes = counts.setdefault(priority, Counter())
+    nodes = counts.get(priority)
+    if nodes is None:
+        nodes = counts[priority] = Counter()
     nodes[node_name] += delta
     if not nodes[node_name]:
         del nodes[node_name]

@@ -117,11 +117,11 @@ class Topology:
         pod, at = placed.pod, placed.node_name
         is_read = self._groups.add(group_of(pod), at, delta, is_terminating=pod.is_deleting)
         affinity = pod.affinity
-        for term in affinity.required_anti:
-            self._anti.add(term, term, at, delta)
-        for one in weighted_terms(pod):
-            self._weighted.add(one, one.term, at, delta)
         if affinity is not NO_AFFINITY:
+            for term in affinity.required_anti:
+                self._anti.add(term, term, at, delta)
+            for one in weighted_terms(pod):
+                self._weighted.add(one, one.term, at, delta)
             self.is_bare = not len(self._anti) and not len(self._weighted)
             is_read = is_read or bool(affinity.terms())
         self.generation += is_read
