@@ -28,6 +28,7 @@ class Mirror:
         self.warnings: list[tuple[str, str]] = []
         self.warned = asyncio.Event()
         self.relists: list[tuple[str, str]] = []
+        self.opened = asyncio.Event()
         self.reflector = Reflector(
             client,
             PODS,
@@ -36,6 +37,7 @@ class Mirror:
             random.Random(1),
             limits,
             lambda kind, reason: self.relists.append((kind, reason)),
+            self.opened.set,
         )
 
     def _warn(self, kind: str, problem: str) -> None:
