@@ -14,7 +14,7 @@ from typing import Final
 from fakegpu.config import ConfigError
 from fakegpu.environment import load
 from scheduler.report import log
-from scheduler.watch.client import NoCluster
+from scheduler.watch.credentials.errors import NoCluster
 
 #: Packages of the extra, by their modules.
 _PACKAGES: Final = {"grpc": "grpcio", "google": "protobuf"}

@@ -61,7 +61,7 @@ async def read_capacity(
         return _answer(LEADER, namespace, await _of_leader(server, detail))
     try:
         async with cluster_access.cluster(access) as client:
-            own = namespace or await cluster_access.default_namespace(access)
+            own = namespace or cluster_access.default_namespace(access)
             return await _read(access, client, server, own, detail=detail, forward=forward)
     except NotReached:
         if server is None:

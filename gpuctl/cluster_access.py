@@ -18,11 +18,13 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from gpuctl import kubeconfig
 from gpuctl.input_error import NotReached
 from scheduler.config import LeaderElection
 from scheduler.model.lease import Lease
-from scheduler.watch.client import ApiError, Client, NoCluster, Unreachable, namespace_of
+from scheduler.watch.client import ApiError, Client, Unreachable
+from scheduler.watch.credentials.access import namespace_of
+from scheduler.watch.credentials.authorization import Constant
+from scheduler.watch.credentials.errors import NoCluster
 
 USER_AGENT: Final = "gpuctl"
 DECISIONS_PORT: Final = 8090
@@ -48,23 +50,11 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     scheduler: str = ""
 
 
-class _NoIdentity:
-    """Credentials for a server without authentication."""
-
-    def __init__(self, host: str) -> None:
-        self.host = host
-
-    async def get_api_key_with_prefix(self, _identifier: str) -> str | None:
-        return None
-
-
 @contextlib.asynccontextmanager
 async def cluster(access: Access) -> AsyncIterator[Client]:
     """A client of the API server; NotReached if the kubeconfig is missing or invalid, or for an
     error of the API server.
     """
-    if problem := kubeconfig.defect(access.kubeconfig, access.context):
-        raise NotReached(problem)
     try:
         client = await Client.connect(access.kubeconfig, USER_AGENT, access.context)
     except NoCluster as error:
@@ -83,12 +73,12 @@ async def cluster(access: Access) -> AsyncIterator[Client]:
 async def server(url: str) -> AsyncIterator[Client]:
     """A client of the decisions API at this URL."""
     async with aiohttp.ClientSession() as session:
-        yield Client(_NoIdentity(url), session)
+        yield Client(url, Constant(), session)
 
 
-async def default_namespace(access: Access) -> str:
+def default_namespace(access: Access) -> str:
     """The namespace that kubectl would use."""
-    return await namespace_of(access.kubeconfig, access.context) or "default"
+    return namespace_of(access.kubeconfig, access.context) or "default"
 
 
 async def ask(

@@ -75,7 +75,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
         """The namespace, or None for all."""
         if self.all_namespaces:
             return None
-        return self.namespace or await cluster_access.default_namespace(access)
+        return self.namespace or cluster_access.default_namespace(access)
 
 
 class Target(msgspec.Struct, frozen=True):

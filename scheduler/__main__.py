@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
+import contextlib
+import gc
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-import structlog
+#: The variable by which OpenSSL finds the system's certificate authorities.
+AUTHORITIES: Final = "SSL_CERT_FILE"
 
-from scheduler import config as configuration
-from scheduler.admission import leader_proxy
-from scheduler.app import serve, utc_now
-from scheduler.httpserver import file_limit
-from scheduler.report import log
-from scheduler.watch.client import NoCluster
+#: New objects before a garbage collection, until the caches are filled: modules and the lists of a
+#: large cluster are a million new objects, and no garbage.
+COLLECT_AFTER_AT_START: Final = 500_000
+# structlog imports rich, where it is installed, for tracebacks that the log does not have.
+sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # None: not there
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     """The command-line flags; all other settings are in the configuration file."""
+    from scheduler.report import log
+
     parser = argparse.ArgumentParser(prog="python -m scheduler", description="The GPU scheduler.")
     parser.add_argument("--config", type=Path, help="GpuSchedulerConfiguration (YAML)")
     parser.add_argument("--kubeconfig", help="run outside a cluster with this kubeconfig")
@@ -40,39 +45,33 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+@contextlib.contextmanager
+def without_authorities() -> Iterator[None]:
+    """The system's certificate authorities are not loaded in the block.
+
+    aiohttp loads them when it is imported, which takes 0.07 s. Every connection of the scheduler
+    has TLS settings of its own.
+    """
+    before = os.environ.get(AUTHORITIES)
+    os.environ[AUTHORITIES] = os.devnull
+    try:
+        yield
+    finally:
+        del os.environ[AUTHORITIES]
+        if before is not None:
+            os.environ[AUTHORITIES] = before
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run until SIGTERM; the exit status is 0 after a clean stop, 1 after a failure."""
     options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
-    log.configure(as_json=options.log_json, level=options.log_level)
-    file_limit.raise_limit()
-    try:
-        config = configuration.load(options.config)
-        return asyncio.run(_run(config, options.kubeconfig))
-    except configuration.ConfigError as error:
-        sys.stderr.write(f"gpu-scheduler: {error}\n")
-        return 1
-    except NoCluster as error:
-        structlog.get_logger("scheduler").error("no cluster", problem=str(error))
-        return 1
+    gc.set_threshold(COLLECT_AFTER_AT_START)
+    with without_authorities():
+        from scheduler.start import run
 
-
-async def _run(config: configuration.Config, kubeconfig: str | None) -> int:
-    """Run the scheduler, with the certificate rotator where the scheduler creates its own
-    certificate.
-    """
-    if not config.certificates.secret:
-        return await _serve(config, kubeconfig)
-    # A late import, because `cryptography` is an extra that a provided certificate does not need.
-    from scheduler.controllers.certificates.rotator import rotating
-
-    namespace = config.leader_election.resource_namespace
-    async with rotating(config.certificates, namespace, kubeconfig, utc_now):
-        return await _serve(config, kubeconfig)
-
-
-async def _serve(config: configuration.Config, kubeconfig: str | None) -> int:
-    replicas = leader_proxy.settings_from(config.forward, os.environ.get("POD_IP", ""))
-    return await serve(config, kubeconfig, replicas)
+    return run(
+        options.config, options.kubeconfig, as_json=options.log_json, level=options.log_level
+    )
 
 
 if __name__ == "__main__":

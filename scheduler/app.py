@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import random
-import signal
 import socket
 import time
-import uuid
-from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -29,7 +23,6 @@ from scheduler.bind.pod_recreator import PodRecreator
 from scheduler.bind.volume_binder import VolumeBinder
 from scheduler.config import Config
 from scheduler.controllers.dispatch import ActionRunner, Shells
-from scheduler.controllers.leadership.elector import LeaderElector, Timings
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers, settings_of
 from scheduler.loop import Loop
@@ -39,41 +32,58 @@ from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.service import decision_tasks, journal_of
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
+from scheduler.sources import Sources, utc_now
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
-from scheduler.state.event import Event
 from scheduler.state.scheduler_state import empty_state
-from scheduler.supervisor import TaskSupervisor
 from scheduler.watch.client import Client
 from scheduler.watch.decode.dra.claims import read_claim
-from scheduler.watch.inbox import Inbox
-from scheduler.watch.informers import every
-from scheduler.watch.reflector import Limits, Reflector
-from scheduler.watch.terminated_pods import TerminatedPodLookup
 
 SHUTDOWN_S = 5.0
 #: New objects before the youngest generation is collected, and collections of one generation before
-#: the next. The lists of a large cluster are a million new objects, and no garbage.
+#: the next, once the caches are filled (``__main__`` has the limit until then).
 COLLECT_AFTER: Final = (50_000, 20, 20)
 
 logger = structlog.get_logger("scheduler")
 
 
-#: The wall clock, for timestamps; never for measuring.
-utc_now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
+class _SourceMetrics:
+    """Counts what the sources report."""
+
+    def __init__(self, metrics: Metrics, lease: str) -> None:
+        self._metrics = metrics
+        self._lease = lease
+
+    def watch_failed(self, kind: str) -> None:
+        """A watch failed."""
+        self._metrics.watch_failures.labels(kind).inc()
+
+    def relisted(self, kind: str, reason: str) -> None:
+        """A kind is listed again."""
+        self._metrics.relists.labels(kind, reason).inc()
+
+    def led(self, leads: bool) -> None:
+        """This process leads, or does not."""
+        self._metrics.leader.labels(self._lease).set(1 if leads else 0)
 
 
 class App:
     """One scheduler process; all its components exist before the first task starts."""
 
     def __init__(
-        self, config: Config, client: Client, replicas: LeaderProxySettings | None
+        self,
+        config: Config,
+        client: Client,
+        replicas: LeaderProxySettings | None,
+        sources: Sources | None = None,
     ) -> None:
+        """``sources`` may have started already."""
         clock = time.monotonic
-        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        sources = sources or Sources(config, client, replicas.address if replicas else "")
+        identity = sources.identity
         self._config = config
         self._metrics = Metrics(config.scheduler_name)
-        self._inbox = Inbox()
-        self._rng = random.Random()
+        self._sources, self._inbox = sources, sources.inbox
+        sources.attach(_SourceMetrics(self._metrics, config.leader_election.resource_name))
 
         # The state.
         pipeline = config.pipeline()
@@ -85,9 +95,8 @@ class App:
         )
         journal = journal_of(config, identity, clock)
 
-        # The watches, the lease, and the gate that needs both.
-        self._reflectors = self._watches(client)
-        self._elector = self._election(client, identity, replicas)
+        # The gate needs the watches and the lease.
+        self._reflectors, self._elector = sources.reflectors, sources.elector
         former = FormerObjects(
             *(client, config.leader_election.resource_namespace, self._elector, clock),
             has_migrations=config.restore.mode_word() != "off",
@@ -125,21 +134,18 @@ class App:
             ),
             admission_tasks(config, replicas, loop, elector, metrics, webhook, clock),
         )
-        self._tasks = TaskSupervisor()
+        self._tasks = sources.tasks
         self._sync_task: asyncio.Task[None] | None = None
 
     async def run(self) -> int:
         """Run until a signal or a failure, then stop in order; returns the exit status."""
-        stop = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
         election = self._start()
         name = self._config.scheduler_name
         ready = health.application(
             *(name, self._metrics, self._tasks.are_alive, self._not_ready, self._capacity)
         )
         async with health.serving(ready, self._config.health_address, self._metrics):
-            is_failed = await self._tasks.until(stop)
+            is_failed = await self._tasks.until(self._sources.stop)
             await self._stop(election)
         logger.info("gpu-scheduler stopped")
         return 1 if is_failed else 0
@@ -149,19 +155,17 @@ class App:
         others.
         """
         shells = self._shells
-        election = self._tasks.start("election", self._elector.run())
+        election = self._sources.start()
         self._tasks.start_all(
             [
                 ("leader gate", self._gate.run()),
                 ("recorder", shells.recorder.run()),
-                ("terminated pods", shells.terminated_pods.run()),
                 ("migrations", shells.migrations.run()),
                 ("mig partitions", shells.partitions.run()),
                 ("pod recreation", shells.recreator.run()),
                 ("preemption", shells.preemptor.run()),
                 ("volumes", shells.volumes.run()),
                 ("claims", shells.claims.run()),
-                *((f"watch {one.kind}", self._watch(one)) for one in self._reflectors),
                 ("loop", self._loop.run()),
                 *self._services,
             ]
@@ -193,7 +197,7 @@ class App:
                 metrics=self._metrics,
                 idle=binder_idle,
             ),
-            terminated_pods=TerminatedPodLookup(client, name, inbox, utc_now),
+            terminated_pods=self._sources.terminated_pods,
             migrations=MigrationWorker(client, own_namespace, inbox, gate),
             partitions=PartitionWriter(client, own_namespace, inbox, gate),
             recreator=PodRecreator(client, inbox, gate),
@@ -202,31 +206,7 @@ class App:
             claims=ClaimWriter(client, inbox, gate, read_claim),
         )
 
-    # --- watches -----------------------------------------------------------------------------
-
-    def _watches(self, client: Client) -> list[Reflector[Event]]:
-        own_namespace = self._config.leader_election.resource_namespace
-        has_migrations = self._config.restore.mode_word() != "off"
-        limits = Limits(silence_max_s=self._config.watch.silence_max_s)
-        return [
-            Reflector(
-                *(client, source, self._inbox.enqueue, self._watch_failed, self._rng, limits),
-                relists=self._relists,
-                busy=self._watch_busy,
-            )
-            for source in every(
-                own_namespace,
-                migrations=has_migrations,
-                preemption=self._config.preemption.enabled,
-            )
-        ]
-
-    async def _watch(self, reflector: Reflector[Event]) -> None:
-        # The first lists wait for the first read of the lease. A process that acquires the lease
-        # needs lists newer than the lease, and would have to list twice.
-        if self._elector.is_enabled:
-            await self._elector.round_ended()
-        await reflector.run()
+    # --- readiness ---------------------------------------------------------------------------
 
     async def _sync(self) -> None:
         for reflector in self._reflectors:
@@ -235,18 +215,9 @@ class App:
         # The listed objects live long. A garbage collection that visits all of them pauses the
         # process, in a large cluster for a tenth of a second each time.
         gc.freeze()
+        gc.set_threshold(*COLLECT_AFTER)
         self._gate.sync()
         logger.info("caches synced", scheduler=self._config.scheduler_name)
-
-    def _watch_failed(self, kind: str, problem: str) -> None:
-        self._metrics.watch_failures.labels(kind).inc()
-        logger.warning("watch failed", kind=kind, problem=problem)
-
-    def _watch_busy(self, kind: str, problem: str) -> None:
-        logger.debug("watch refused at start", kind=kind, problem=problem)
-
-    def _relists(self, kind: str, reason: str) -> None:
-        self._metrics.relists.labels(kind, reason).inc()
 
     def _not_ready(self) -> str | None:
         for reflector in self._reflectors:
@@ -255,42 +226,3 @@ class App:
             if not reflector.is_healthy:
                 return f"the watch of {reflector.kind} is broken"
         return None
-
-    # --- leadership --------------------------------------------------------------------------
-
-    def _election(
-        self, client: Client, identity: str, replicas: LeaderProxySettings | None
-    ) -> LeaderElector:
-        election = self._config.leader_election
-        return LeaderElector(
-            client,
-            name=election.resource_name,
-            namespace=election.resource_namespace,
-            identity=identity,
-            timings=Timings(
-                election.lease_duration_s, election.renew_deadline_s, election.retry_period_s
-            ),
-            clock=time.monotonic,
-            wall=utc_now,
-            rng=self._rng,
-            on_change=self._leadership_changed,
-            enabled=election.leader_elect,
-            address=replicas.address if replicas else "",
-        )
-
-    def _leadership_changed(self, leads: bool) -> None:
-        gauge = self._metrics.leader.labels(self._config.leader_election.resource_name)
-        gauge.set(1 if leads else 0)
-        self._inbox.wake()
-
-
-async def serve(
-    config: Config, kubeconfig: str | None, replicas: LeaderProxySettings | None
-) -> int:
-    """Connect to the cluster and run one scheduler process; returns the exit status."""
-    gc.set_threshold(*COLLECT_AFTER)
-    client = await Client.connect(kubeconfig, f"{config.scheduler_name}/scheduler")
-    try:
-        return await App(config, client, replicas).run()
-    finally:
-        await client.close()

@@ -7,19 +7,20 @@ start.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
-from scheduler.decide.admission.admit import Rules
-from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.settings import Settings
 from scheduler.model.integer_text import whole
 from scheduler.model.mig.fallback_ladder import Ladder, LadderError, parse_ladder
 from scheduler.model.well_known import SCHEDULER_NAME
-from scheduler.plugins import default_pipeline
 from scheduler.state.breakers.circuit import Timings as Avoidance
 from scheduler.state.migration.history import Timings
+
+if TYPE_CHECKING:  # the plugins are most of the program, and the watches start before them
+    from scheduler.decide.admission.admit import Rules
+    from scheduler.framework.pipeline import Pipeline
 
 API_VERSION = "gpu-scheduler.io/v1"
 KIND = "GpuSchedulerConfiguration"
@@ -229,6 +230,8 @@ class Config(_Part, frozen=True):
 
     def pipeline(self) -> Pipeline:
         """The plugins with the settings that decisions use."""
+        from scheduler.plugins import default_pipeline
+
         return default_pipeline(
             Settings(
                 scheduler_name=self.scheduler_name,
@@ -248,6 +251,8 @@ class Config(_Part, frozen=True):
 
     def rules(self) -> Rules:
         """The settings that admissions use."""
+        from scheduler.decide.admission.admit import Rules
+
         fallback = self.fallback
         return Rules(pipeline=self.pipeline(), scope=fallback.scope, ladders=fallback.parsed())
 

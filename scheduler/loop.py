@@ -153,7 +153,12 @@ class Loop:
             self._run_contained("event", name, effects, now)
 
     def _tick(self, now: float) -> None:
-        """Run every ticker; each one sees the effects of the previous ones."""
+        """Run every ticker; each one sees the effects of the previous ones.
+
+        The first decisions do not wait for them: they begin a second after the caches are filled.
+        """
+        if not self.gate.is_synced:
+            self._ticked_at = now
         if now - self._ticked_at < TICK_S:
             return
         self._ticked_at = now

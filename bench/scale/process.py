@@ -28,7 +28,8 @@ from scheduler.app import App
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement
 from scheduler.loop import Loop
-from scheduler.watch.client import Auth, Client
+from scheduler.watch.client import Client
+from scheduler.watch.credentials.authorization import Authorization
 from tools.controlplane.ports import LOOPBACK, free_ports
 
 WAIT_S = 300.0
@@ -38,8 +39,10 @@ SETTLE_S = 3.0
 class Timed(Client):
     """Records the time of the first list and of the first Binding."""
 
-    def __init__(self, auth: Auth, session: aiohttp.ClientSession) -> None:
-        super().__init__(auth, session)
+    def __init__(
+        self, url: str, authorization: Authorization, session: aiohttp.ClientSession
+    ) -> None:
+        super().__init__(url, authorization, session)
         self.listed_at = self.bound_at = 0.0
         self.has_bound = asyncio.Event()
 

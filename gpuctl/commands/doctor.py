@@ -63,7 +63,7 @@ def doctor(
 async def _facts(access: Access, namespace: str | None, account: str, webhook: str) -> Facts:
     async with cluster_access.cluster(access) as client:
         await client.request("GET", "/version")  # fails early without an API server
-        namespace = namespace or await cluster_access.default_namespace(access)
+        namespace = namespace or cluster_access.default_namespace(access)
         await _check_namespace(client, namespace)
         options = DoctorOptions(
             access=access,

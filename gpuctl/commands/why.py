@@ -162,7 +162,7 @@ async def _explain(asked: Question, target: Target) -> Why:
     named = target.namespace or scope.namespace
     try:
         async with cluster_access.cluster(asked.access) as client:
-            space = named or await cluster_access.default_namespace(asked.access)
+            space = named or cluster_access.default_namespace(asked.access)
             scheduler = await our_scheduler(client, asked.access, server)
             facts = await read_pod_facts(client, space, name, scheduler)
             return await _with_decisions(asked, client, facts)

@@ -94,7 +94,7 @@ async def read_live(
             live = msgspec.structs.replace(live, config=configuration.load(config))
         elif live.source == API:
             live = msgspec.structs.replace(live, config=await _configured(access, client, notes))
-        own = namespace or await cluster_access.default_namespace(access)
+        own = namespace or cluster_access.default_namespace(access)
         documents = await _documents(client, notes)
         leaving = pods_on(live.state, emptied)
         recreated = await read_planned(client, leaving)

@@ -13,7 +13,7 @@ def whole(text: str, most: int) -> int | None:
     >>> whole("12", 99), whole("100", 99), whole("-1", 99), whole("", 99), whole("٣", 99)
     (12, None, None, None, None)
     """
-    if len(text) > len(str(most)) or not (text.isascii() and text.isdigit()):
+    if not text or len(text) > len(str(most)) or not (text.isascii() and text.isdigit()):
         return None
     number = int(text)
     return number if number <= most else None

@@ -112,10 +112,10 @@ def score_extra(
     do, and then only what no container requests is added (``pkg/scheduler/framework/types.go``).
     """
     if not init and not pod_level:  # an ordinary pod
+        if all("cpu" in requests and "memory" in requests for requests in regular):
+            return NO_SCORE_EXTRA
         lacking_cpu = sum("cpu" not in requests for requests in regular)
         lacking_memory = sum("memory" not in requests for requests in regular)
-        if not lacking_cpu and not lacking_memory:
-            return NO_SCORE_EXTRA
         return lacking_cpu * SCORED_DEFAULTS["cpu"], lacking_memory * SCORED_DEFAULTS["memory"]
     containers = (*regular, *(requests for requests, _ in init))
     is_complete = all(SCORED_DEFAULTS.keys() <= requests.keys() for requests in containers)

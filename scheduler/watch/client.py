@@ -1,18 +1,15 @@
 """The connection to the API server: one HTTP session, bytes in and bytes out.
 
-The package ``kubernetes`` is used for kubeconfig, in-cluster tokens, exec plugins and TLS. It is
-imported only here, late: its models cost a second and 80 MB. Foreign exceptions are mapped here, so
+``watch/credentials`` finds the server and the credentials. Foreign exceptions are mapped here, so
 that no other module depends on aiohttp.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol
+from typing import Final
 
 import aiohttp
 import msgspec
@@ -20,12 +17,13 @@ import msgspec
 from scheduler.model.integer_text import whole
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.model.limits import RETRY_AFTER_S_MAX, WATCH_LINE_BYTES_MAX
+from scheduler.watch.credentials import access
+from scheduler.watch.credentials.authorization import Authorization
 
 TIMEOUT_S = 15.0
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON = "application/json"
-IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
 class Status(msgspec.Struct, rename="camel"):
@@ -56,44 +54,40 @@ class Unreachable(Exception):
     """No response: refused, reset, cut off or no data for too long."""
 
 
-class NoCluster(Exception):
-    """No cluster is reachable: no valid kubeconfig, and no ServiceAccount of a pod."""
-
-
-class Auth(Protocol):
-    """The part of ``kubernetes.aio.client.Configuration`` that is used."""
-
-    host: str
-
-    async def get_api_key_with_prefix(self, identifier: str) -> str | None:
-        """The Authorization header's value, refreshed if expired."""
-
-
 class Client:
     """Requests to one API server. The owner must close it."""
 
-    def __init__(self, auth: Auth, session: aiohttp.ClientSession) -> None:
-        self._auth = auth
+    def __init__(
+        self, url: str, authorization: Authorization, session: aiohttp.ClientSession
+    ) -> None:
+        self._authorization = authorization
         self._session = session
-        self._base = auth.host.rstrip("/")
+        self._base = url.rstrip("/")
 
     @classmethod
     async def connect(
-        cls, kubeconfig: str | None, user_agent: str, context: str | None = None
+        cls,
+        kubeconfig: str | None,
+        user_agent: str,
+        context: str | None = None,
+        *,
+        compressed: bool = True,
     ) -> Client:
         """A client from a kubeconfig file, else the pod's ServiceAccount, else the user's file.
 
         ``context`` is one of the file's, by default its current one. NoCluster has the missing part
-        in one line.
+        in one line. In the cluster's network responses are better not ``compressed``: the API
+        server compresses a list more slowly than it is carried.
         """
-        auth, tls = await _configuration(kubeconfig, context)
-        connector = aiohttp.TCPConnector(ssl=tls, limit=0, keepalive_timeout=60)
+        found = await access.find(kubeconfig, context)
+        encoding = "gzip, deflate" if compressed else "identity"
+        connector = aiohttp.TCPConnector(ssl=found.tls or True, limit=0, keepalive_timeout=60)
         session = aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": user_agent, "Accept": JSON},
+            headers={"User-Agent": user_agent, "Accept": JSON, "Accept-Encoding": encoding},
             auto_decompress=True,
         )
-        return cls(auth, session)
+        return cls(found.url, found.authorization, session)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -166,8 +160,8 @@ class Client:
             raise Unreachable(f"watch {path}: {_text(error)}") from error
 
     async def _headers(self) -> dict[str, str]:
-        token = await self._auth.get_api_key_with_prefix("BearerToken")
-        return {"Authorization": token} if token else {}
+        header = await self._authorization.header()
+        return {"Authorization": header} if header else {}
 
 
 async def _once(
@@ -216,46 +210,3 @@ def _api_error(response: aiohttp.ClientResponse, content: bytes) -> ApiError:
 
 def _text(error: BaseException) -> str:
     return str(error) or type(error).__name__
-
-
-async def _configuration(
-    kubeconfig: str | None, context: str | None
-) -> tuple[Auth, ssl.SSLContext]:
-    # Importing the client takes a second, so a thread does it.
-    config, configuration_type = await asyncio.to_thread(_import_kubernetes)
-    configuration = configuration_type()
-    try:
-        if kubeconfig is None and context is None and IN_CLUSTER in os.environ:
-            config.load_incluster_config(configuration)
-        else:
-            await config.load_kube_config(
-                kubeconfig, context=context, client_configuration=configuration
-            )
-    except (config.ConfigException, OSError) as error:
-        where = kubeconfig or "this is no pod of a cluster, and the kubeconfig"
-        raise NoCluster(f"{where}: {error} (pass --kubeconfig FILE)") from error
-    tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-    if configuration.cert_file:
-        tls.load_cert_chain(configuration.cert_file, configuration.key_file)
-    if not configuration.verify_ssl:
-        tls.check_hostname = False
-        tls.verify_mode = ssl.CERT_NONE
-    return configuration, tls
-
-
-async def namespace_of(kubeconfig: str | None, context: str | None) -> str:
-    """The namespace of a context of the kubeconfig; an empty text if it has none."""
-    config, _ = await asyncio.to_thread(_import_kubernetes)
-    try:
-        contexts, active = config.list_kube_config_contexts(kubeconfig)
-    except (config.ConfigException, OSError):
-        return ""
-    found = [one for one in contexts if one["name"] == context] if context else [active]
-    return str(found[0].get("context", {}).get("namespace") or "") if found else ""
-
-
-def _import_kubernetes() -> tuple[Any, Any]:
-    from kubernetes.aio import config
-    from kubernetes.aio.client import Configuration
-
-    return config, Configuration

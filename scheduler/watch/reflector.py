@@ -103,6 +103,7 @@ class Reflector(Generic[E]):
     ``is_synced`` once the first list was delivered; ``is_healthy`` while the watch is open.
     ``busy`` gets, instead of ``warn``, what a healthy server answers while its caches are filled:
     429 before the first watch was open.
+    ``opened`` is called when it opens: a scheduler that waits for it decides at once.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class Reflector(Generic[E]):
         limits: Limits = Limits(),  # noqa: B008 - frozen
         relists: Callable[[str, Cause], None] = lambda kind, cause: None,
         busy: Callable[[str, str], None] | None = None,
+        opened: Callable[[], None] = lambda: None,
     ) -> None:
         self._client = client
         self._source = source
@@ -123,6 +125,7 @@ class Reflector(Generic[E]):
         self._warn = warn
         self._busy = busy or warn
         self._relists = relists
+        self._opened = opened
         self._rng = rng
         self._limits = limits
         self._version = ""
@@ -281,8 +284,12 @@ class Reflector(Generic[E]):
 
     async def _absent(self) -> None:
         """The cluster lacks the kind, so the cache is complete."""
-        self.is_healthy = True
+        self._open()
         await asyncio.sleep(self._limits.absent_s)
+
+    def _open(self) -> None:
+        self.is_healthy = True
+        self._opened()
 
     async def _watch(self) -> None:
         """One watch until it ends cleanly."""
@@ -303,7 +310,8 @@ class Reflector(Generic[E]):
             silence_s=limits.silence_max_s,
             answer_s=min(limits.answer_max_s, limits.silence_max_s),
         ) as lines:
-            self.is_healthy = self._is_answered = self._was_open = True
+            self._is_answered = self._was_open = True
+            self._open()
             async for line in lines:
                 self._take(line)
         if clock() - started < limits.pause_first_s:

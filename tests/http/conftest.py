@@ -11,20 +11,11 @@ import aiohttp
 import pytest
 
 from scheduler.watch.client import Client
+from scheduler.watch.credentials.authorization import Constant
 from tests.http.fakeapi import FakeApi
 from tests.http.fakegpu.madeupkubelet import MadeUpKubelet
 from tests.http.leadership.election import Leases
 from tests.http.recording import Recording
-
-
-class Token:
-    """A kubeconfig with nothing but an address and a token in it."""
-
-    def __init__(self, host: str) -> None:
-        self.host = host
-
-    async def get_api_key_with_prefix(self, identifier: str) -> str | None:
-        return "Bearer test" if identifier == "BearerToken" else None
 
 
 @pytest.fixture
@@ -38,7 +29,7 @@ async def api() -> AsyncIterator[FakeApi]:
 @pytest.fixture
 async def client(api: FakeApi) -> AsyncIterator[Client]:
     async with aiohttp.ClientSession() as session:
-        yield Client(Token(api.url + "/"), session)
+        yield Client(api.url + "/", Constant("Bearer test"), session)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 from scheduler.app import App
 from scheduler.config import Config
 from scheduler.model import well_known
+from scheduler.sources import Sources
 from scheduler.watch.client import Client
 from tests.builders import pod_json
 from tests.http.fakeapi import FakeApi, Stream, listed, reply
@@ -78,6 +79,59 @@ async def test_a_process_lists_binds_and_stops_on_a_signal(served: FakeApi, clie
     async with asyncio.timeout(PATIENCE_S):
         assert await process == 0
     assert sent.json["target"]["name"] == "n1"
+
+
+async def test_watches_that_started_first_fill_the_program(served: FakeApi, client: Client) -> None:
+    config = configuration()
+    sources = Sources(config, client)
+    sources.start()
+    async with asyncio.timeout(10):
+        for reflector in sources.reflectors:
+            await reflector.is_synced.wait()
+
+    process = asyncio.create_task(App(config, client, None, sources).run())
+    sent = await served.next(BINDING)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+    async with asyncio.timeout(10):
+        assert await process == 0
+    assert sent.json["target"]["name"] == "n1"
+    assert len([one for one in served.seen if one.path == "/api/v1/pods"]) == 3
+
+
+async def test_signal_before_the_program_is_built_stops_it(served: FakeApi, client: Client) -> None:
+    config = configuration()
+    sources = Sources(config, client)
+    sources.start()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+    async with asyncio.timeout(10):
+        await sources.stop.wait()
+        assert await App(config, client, None, sources).run() == 0
+
+
+async def test_failures_before_the_program_is_built_are_counted(client: Client) -> None:
+    class Counted:
+        def __init__(self) -> None:
+            self.calls: list[tuple[object, ...]] = []
+
+        def watch_failed(self, kind: str) -> None:
+            self.calls.append(("failed", kind))
+
+        def relisted(self, kind: str, reason: str) -> None:
+            self.calls.append(("relisted", kind, reason))
+
+        def led(self, leads: bool) -> None:
+            self.calls.append(("leads", leads))
+
+    sources, counted = Sources(configuration(), client), Counted()
+    sources._watch_failed("pods", "a problem")
+    sources._leadership_changed(True)
+
+    sources.attach(counted)
+    sources._relists("nodes", "expired")
+
+    assert counted.calls == [("failed", "pods"), ("leads", True), ("relisted", "nodes", "expired")]
 
 
 async def test_leader_binds_with_its_term_and_releases_its_lease(

@@ -188,6 +188,8 @@ class MigrationController(NoMigration):
         missing = [uid for uid in self._state.cluster.pods if uid not in listed]
         effects = tuple(effect for uid in missing for effect in self._delete_pod(uid))
         for pod in pods:
+            if not pod.annotations and pod.uid not in self.open.claims:
+                continue  # most pods: no migration, and the tier that they asked for
             with self._contain("move", pod.key):
                 self._note(pod)
                 if not self._is_recalled:

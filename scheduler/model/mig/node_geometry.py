@@ -31,6 +31,18 @@ from scheduler.model.mig.config import MigConfigEntry, MigConfigError, MigDevice
 HOLDING: Final = frozenset(("pending", "rebooting", "failed"))
 UNSET: Final = "unset"
 _INFIX: Final = "-MIG-"
+#: The labels that a geometry depends on, beside those of replicas.
+_LABELS: Final = (
+    well_known.GPU_PRODUCT,
+    well_known.GKE_PARTITION,
+    well_known.MIG_STRATEGY,
+    well_known.GPU_MEMORY,
+    well_known.GPU_COUNT,
+    f"{well_known.GPU}.replicas",
+)
+#: A geometry is kept if its annotation and its resources are not larger.
+SHAPE_TEXT_MAX: Final = 4096
+SHAPE_RESOURCES_MAX: Final = 32
 
 
 class Gpu(msgspec.Struct, frozen=True):
@@ -82,8 +94,22 @@ class NodeMigGeometry(msgspec.Struct, frozen=True):
 def geometry(
     labels: Mapping[str, str], annotations: Mapping[str, str], allocatable: Mapping[str, int]
 ) -> NodeMigGeometry:
-    """The MIG geometry of a node."""
-    allocatable = plugin_resources.unshared(allocatable)
+    """The MIG geometry of a node; nodes of one shape share it."""
+    text = annotations.get(well_known.MIG_CONFIG, "")
+    counted = tuple((r, n) for r, n in allocatable.items() if well_known.is_gpu_device(r))
+    read = (*_LABELS, *(f"{r.removesuffix(plugin_resources.SHARED)}.replicas" for r, _ in counted))
+    known = tuple((key, labels[key]) for key in read if key in labels)
+    if len(text) > SHAPE_TEXT_MAX or len(counted) > SHAPE_RESOURCES_MAX:
+        return _geometry(known, text, counted)
+    return _kept_geometry(known, text, counted)
+
+
+def _geometry(
+    known: tuple[tuple[str, str], ...], text: str, counted: tuple[tuple[str, int], ...]
+) -> NodeMigGeometry:
+    """The geometry by the labels and the resources that it depends on, and the annotation."""
+    labels = dict(known)
+    allocatable = plugin_resources.unshared(dict(counted))
     product = labels.get(well_known.GPU_PRODUCT, "")
     single = single_profile(labels)
     advertised = {
@@ -95,7 +121,6 @@ def geometry(
         advertised = {
             single: allocatable.get(well_known.GPU, 0) // replicas(labels, well_known.GPU)
         }
-    text = annotations.get(well_known.MIG_CONFIG, "")
     entries, flaw = _entries(text)
     profiles = [
         *advertised,
@@ -117,6 +142,9 @@ def geometry(
         total_gpus=total_gpus,
         flaws=tuple(f"{well_known.MIG_CONFIG} {one}" for one in (*flaw, *flaws)),
     )
+
+
+_kept_geometry = lru_cache(maxsize=1024)(_geometry)
 
 
 def sound(

@@ -227,6 +227,8 @@ def required_features(spec: Spec) -> tuple[str, ...]:
     kube-scheduler 1.37 infers these (component-helpers, ``nodedeclaredfeatures/features``); the
     kubelet refuses a pod whose features it does not have.
     """
+    if _is_ordinary(spec):
+        return ()
     started = (*spec.containers, *spec.init_containers)
     every = (*started, *spec.ephemeral_containers)
     found = []
@@ -237,6 +239,13 @@ def required_features(spec: Spec) -> tuple[str, ...]:
     if any(mount != _ORDINARY_MOUNT for one in every for mount in one.volume_mounts):
         found.append("VolumeBindMountOptions")
     return tuple(found)
+
+
+def _is_ordinary(spec: Spec) -> bool:
+    """Whether no container has rules or mounts, and the host's users do not matter."""
+    if spec.host_network or spec.init_containers or spec.ephemeral_containers:
+        return False
+    return not any(one.restart_policy_rules or one.volume_mounts for one in spec.containers)
 
 
 def _unknown_spread(constraints: Sequence[SpreadFields]) -> Iterator[str]:

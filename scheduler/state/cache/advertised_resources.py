@@ -105,7 +105,9 @@ class AdvertisedResources:
 
     def _weigh(self, resource: str, amount: int, step: int) -> None:
         self._most.pop(resource, None)
-        amounts = self._amounts.setdefault(resource, Counter())
+        amounts = self._amounts.get(resource)
+        if amounts is None:
+            amounts = self._amounts[resource] = Counter()
         self._count(amounts, amount, step)
         if not amounts:
             del self._amounts[resource]

@@ -212,7 +212,8 @@ class Cluster:
     def _upsert_placed(self, pod: Pod, before: Pod | None) -> list[Change]:
         assumption = self.assumed.pop(pod.uid, None)
         at = assumption.node_name if assumption else before.node_name if before else ""
-        changes: list[Change] = [PodDone(pod.uid)]
+        # A pod that was not known is in no queue.
+        changes: list[Change] = [PodDone(pod.uid)] if before is not None else []
         if assumption is not None:
             is_bound = at == pod.node_name
             changes += self.volumes.confirm(pod.uid, is_bound=is_bound)

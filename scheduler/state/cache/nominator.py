@@ -85,6 +85,8 @@ class Nominator:
 
     def note(self, pod: Pod, *, is_assumed: bool) -> list[Pod]:
         """A pod's newest state: with or without a nominated node."""
+        if pod.node_name and not self._is_any:  # most pods
+            return []
         unseen = self._unseen.get(pod.uid, "")
         if unseen and (unseen == pod.nominated_node or pod.node_name or pod.is_deleting):
             del self._unseen[pod.uid]
@@ -98,6 +100,18 @@ class Nominator:
             self._lifted.pop(pod.uid, None)
             self._forget_devices(pod.uid)
         return ended
+
+    @property
+    def _is_any(self) -> bool:
+        """Whether anything is noted about any pod."""
+        return bool(
+            self.held
+            or self._lifted
+            or self._unseen
+            or self._withdrawn
+            or self.expected
+            or self.plans
+        )
 
     def _is_withdrawn(self, pod: Pod) -> bool:
         if self._withdrawn.get(pod.uid) == pod.nominated_node:

@@ -6,6 +6,10 @@ is a ValueError here (``watch/decode/objects`` contains it).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
 import msgspec
 
 from scheduler.model import resources, well_known
@@ -34,15 +38,27 @@ from scheduler.watch.decode.pod_volumes import pod_volumes
 POD = msgspec.json.Decoder(PodWire)
 
 _ANNOTATION_PATH = "metadata.annotations['"
+#: The amounts of containers with at most so many entries are kept: replicas have equal ones.
+_KEPT_ENTRIES_MAX: Final = 16
+
+Entries = tuple[tuple[str, str | int | float], ...]
+
+
+class ContainerRequests(msgspec.Struct, frozen=True):
+    """What one container requests; containers with equal requests share it."""
+
+    amounts: resources.Amounts
+    devices: dict[str, int]
+    extended: tuple[ExtendedRequest, ...]
 
 
 def to_pod(wire: PodWire, namespace: str = "") -> Pod:
     """A Pod of the model; ``namespace`` is used if the object has none (at admission)."""
     meta, spec = wire.metadata, wire.spec
-    containers = _containers(spec)
+    wanted = [_requested(c.resources) for c in (*spec.init_containers, *spec.containers)]
     affinity = spec.affinity.node_affinity if spec.affinity else None
     required = affinity.required if affinity else None
-    effective, score_extra = requests(spec, wire.status)
+    effective, score_extra = _requests(spec, wire.status, [one.amounts for one in wanted])
     return Pod(
         uid=meta.uid,
         name=meta.name or meta.generate_name,
@@ -63,7 +79,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         group=group_of(meta.labels or {}, meta.annotations or {}, _named_group(spec)),
         requests=effective,
         score_extra=score_extra,
-        containers=containers,
+        containers=_containers(spec, wanted),
         node_selector=spec.node_selector or {},
         required_terms=required.node_selector_terms if required else None,
         preferred_terms=affinity.preferred if affinity else (),
@@ -136,7 +152,9 @@ def _controller(references: tuple[OwnerReference, ...]) -> Owner | None:
 
 def _crashes(status: PodStatus) -> int:
     """Restarts of the containers whose last run failed."""
-    states = ((c.restart_count, c.last_state) for c in status.container_statuses or ())
+    if not status.container_statuses:
+        return 0
+    states = ((c.restart_count, c.last_state) for c in status.container_statuses)
     ends = ((count, state.terminated) for count, state in states if state is not None)
     return sum(count for count, end in ends if end is not None and end.exit_code != 0)
 
@@ -157,20 +175,15 @@ def _is_preempted(conditions: tuple[ConditionWire, ...]) -> bool:
     )
 
 
-def _containers(spec: PodSpec) -> tuple[Container, ...]:
-    init = (
-        _container(c, Role.SIDECAR if is_sidecar(c) else Role.INIT) for c in spec.init_containers
-    )
-    return (*init, *(_container(c, Role.APP) for c in spec.containers))
+def _containers(spec: PodSpec, wanted: Sequence[ContainerRequests]) -> tuple[Container, ...]:
+    """The init containers, then the others; ``wanted`` is in the same order."""
+    roles = [Role.SIDECAR if is_sidecar(one) else Role.INIT for one in spec.init_containers]
+    roles += [Role.APP] * len(spec.containers)
+    every = (*spec.init_containers, *spec.containers)
+    return tuple(map(_container, every, wanted, roles))
 
 
-def _container(wire: ContainerWire, role: Role) -> Container:
-    amounts = requested(wire.resources)
-    devices = {
-        resource: value
-        for resource, value in amounts.items()
-        if well_known.is_gpu_device(resource) and value > 0
-    }
+def _container(wire: ContainerWire, wanted: ContainerRequests, role: Role) -> Container:
     literal = key = None
     for entry in wire.env or ():  # the last entry of a name has precedence, as in the kubelet
         if entry.name == well_known.CUDA_ENV:
@@ -179,8 +192,8 @@ def _container(wire: ContainerWire, role: Role) -> Container:
     return Container(
         name=wire.name,
         role=role,
-        devices=devices,
-        extended=_extended(amounts),
+        devices=wanted.devices,
+        extended=wanted.extended,
         cuda_literal=literal,
         cuda_key=key,
     )
@@ -233,29 +246,65 @@ def is_sidecar(container: ContainerWire) -> bool:
     return container.restart_policy == "Always"
 
 
-def requested(wanted: Resources | None) -> resources.Amounts:
+_NOTHING_REQUESTED: Final = ContainerRequests({}, {}, ())
+
+
+def _requested(wanted: Resources | None) -> ContainerRequests:
     """Requests, with limits for missing requests, as the API server defaults them."""
     if wanted is None:
-        return {}
-    return resources.amounts({**(wanted.limits or {}), **(wanted.requests or {})})
+        return _NOTHING_REQUESTED
+    entries = tuple({**(wanted.limits or {}), **(wanted.requests or {})}.items())
+    return _kept_requests(entries) if len(entries) <= _KEPT_ENTRIES_MAX else _read(entries)
 
 
-def requests(spec: PodSpec, status: PodStatus) -> tuple[resources.Amounts, tuple[int, int]]:
-    """A pod's effective requests, or the allocated amounts if it is placed; and what scores add."""
-    held = _Holdings(status) if spec.node_name else None
-    regular = [_container_requests(container, held) for container in spec.containers]
-    init = [(_container_requests(c, held), is_sidecar(c)) for c in spec.init_containers]
-    own = held.of_pod(requested(spec.resources)) if held else requested(spec.resources)
-    found = resources.effective(regular, init, own, resources.amounts(spec.overhead))
+def _read(entries: Entries) -> ContainerRequests:
+    amounts = resources.amounts(dict(entries))
+    devices = {
+        resource: value
+        for resource, value in amounts.items()
+        if well_known.is_gpu_device(resource) and value > 0
+    }
+    return ContainerRequests(amounts, devices, _extended(amounts))
+
+
+_kept_requests = lru_cache(maxsize=4096, typed=True)(_read)
+
+
+def _requests(
+    spec: PodSpec, status: PodStatus, wanted: Sequence[resources.Amounts]
+) -> tuple[resources.Amounts, tuple[int, int]]:
+    """A pod's effective requests, or the allocated amounts if it is placed; and what scores add.
+
+    ``wanted`` are the requests of the init containers, then of the others.
+    """
+    held = _Holdings(status) if spec.node_name and _has_amounts(status) else None
+    every = (*spec.init_containers, *spec.containers)
+    if held is not None:
+        wanted = [held.of(c.name, one) for c, one in zip(every, wanted, strict=True)]
+    sidecars = [is_sidecar(one) for one in spec.init_containers]
+    init = list(zip(wanted, sidecars, strict=False))
+    regular = wanted[len(sidecars) :]
+    own = _requested(spec.resources).amounts
+    if held is not None:
+        own = held.of_pod(own)
+    if len(wanted) == 1 and not init and not own and not spec.overhead:
+        found = wanted[0]  # most pods; replicas share it
+    else:
+        found = resources.effective(regular, init, own, resources.amounts(spec.overhead))
     for resource, amount in found.items():
         if amount < 0:  # the API server rejects it; it would free the capacity of other pods
             raise QuantityError(str(amount), f"{resource} cannot be requested below zero")
-    return found, resources.score_extra(regular, init, own, is_placed=held is not None)
+    return found, resources.score_extra(regular, init, own, is_placed=bool(spec.node_name))
 
 
-def _container_requests(container: ContainerWire, held: _Holdings | None) -> resources.Amounts:
-    amounts = requested(container.resources)
-    return held.of(container.name, amounts) if held else amounts
+def _has_amounts(status: PodStatus) -> bool:
+    """Whether the status has amounts of containers or of the pod: a kubelet has written it."""
+    return bool(
+        status.container_statuses
+        or status.init_container_statuses
+        or status.allocated_resources
+        or status.resources
+    )
 
 
 class _Holdings:

@@ -30,6 +30,7 @@ class Mirror:
         self.warned = asyncio.Event()
         self.refusals: list[tuple[str, str]] = []
         self.relists: list[tuple[str, str]] = []
+        self.opened = asyncio.Event()
         self.reflector = Reflector(
             client,
             PODS,
@@ -39,6 +40,7 @@ class Mirror:
             limits,
             lambda kind, reason: self.relists.append((kind, reason)),
             busy=lambda kind, problem: self.refusals.append((kind, problem)),
+            opened=self.opened.set,
         )
 
     def _warn(self, kind: str, problem: str) -> None:

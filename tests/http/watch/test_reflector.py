@@ -74,6 +74,15 @@ async def test_an_empty_list_without_items_is_a_list(api: FakeApi, client: Clien
         assert await mirror.next() == ev.PodsReplaced(())
 
 
+async def test_opened_watch_is_reported_at_once(api: FakeApi, client: Client) -> None:
+    """A loop that waits for a healthy watch would sleep for a second otherwise."""
+    api.script(LIST, reply(listed("7", A)))
+    api.script(WATCH, QUIET)
+    async with running(client) as mirror, asyncio.timeout(10):
+        await mirror.opened.wait()
+        assert mirror.reflector.is_healthy
+
+
 @pytest.mark.contract("S2-7")
 async def test_clean_watch_end_resumes_at_the_last_version(api: FakeApi, client: Client) -> None:
     api.script(LIST, reply(listed("7")))

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from importlib.metadata import version as version_of
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from click.testing import CliRunner
 
-from gpuctl import kubeconfig
 from gpuctl.__main__ import COMMANDS, main
 from gpuctl.commands.completion import kubectl_lines
 from gpuctl.output.formats import as_csv
@@ -84,96 +80,6 @@ def test_owner_has_the_pods_that_its_controllers_make(
         made = Owner(kind=kind, name=name, uid="u", group=group[0] if group else "")
 
     assert parse(text).has(msgspec.structs.replace(pod("p", labels=labels), owner=made)) is expected
-
-
-# --- clusters ----------------------------------------------------------------------------------
-
-
-def config(*contexts: str, current: str = "") -> str:
-    named = [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in contexts]
-    return yaml.safe_dump({"contexts": named, "current-context": current})
-
-
-@pytest.mark.parametrize(
-    ("files", "given", "environment", "expected"),
-    [
-        pytest.param(
-            {},
-            (None, None),
-            {"KUBECONFIG": "{0}/x"},
-            "no cluster: {0}/x does not exist (pass --kubeconfig FILE)",
-            id="no-file",
-        ),
-        pytest.param(
-            {},
-            (None, None),
-            {"KUBECONFIG": "{0}/x:{0}/y"},
-            "no cluster: {0}/x, {0}/y do not exist (pass --kubeconfig FILE)",
-            id="no-files",
-        ),
-        pytest.param({}, ("{0}/x", None), {}, "{0}/x: no such kubeconfig file", id="named-file"),
-        pytest.param(
-            {"x": config("b", "a", current="a")},
-            ("{0}/x", "nope"),
-            {},
-            "context nope does not exist; there are: a, b",
-            id="no-context",
-        ),
-        pytest.param(
-            {"x": config("a", current="gone")},
-            ("{0}/x", None),
-            {},
-            "the current context gone of {0}/x does not exist; there are: a",
-            id="current-context-is-gone",
-        ),
-        pytest.param(
-            {"x": config("a")},
-            ("{0}/x", None),
-            {},
-            "{0}/x has no current context (pass --context NAME; there are: a)",
-            id="no-current-context",
-        ),
-        pytest.param({"x": ""}, ("{0}/x", None), {}, "{0}/x: is no kubeconfig", id="empty"),
-        pytest.param({"x": "a: ["}, ("{0}/x", None), {}, "{0}/x: is not YAML: ", id="no-yaml"),
-        pytest.param(
-            {"x": config("a", current="a")}, ("{0}/x", None), {}, None, id="current-context"
-        ),
-        pytest.param(
-            {"x": config("a"), "y": config("b", current="b")},
-            (None, "a"),
-            {"KUBECONFIG": "{0}/x:{0}/y"},
-            None,
-            id="merged-files",
-        ),
-        pytest.param({}, (None, None), {"KUBERNETES_SERVICE_HOST": "h"}, None, id="in-a-pod"),
-    ],
-)
-def test_defect_of_a_kubeconfig_is_one_line_that_names_the_fix(
-    tmp_path: Path,
-    files: Mapping[str, str],
-    given: tuple[str | None, str | None],
-    environment: Mapping[str, str],
-    expected: str | None,
-) -> None:
-    for name, content in files.items():
-        (tmp_path / name).write_text(content)
-    file, context = (one and one.format(tmp_path) for one in given)
-    variables = {name: value.format(tmp_path) for name, value in environment.items()}
-
-    found = kubeconfig.defect(file, context, variables)
-
-    assert (found or "").startswith((expected or "").format(tmp_path))
-    assert (found is None) is (expected is None)
-
-
-def test_default_kubeconfig_is_named_as_it_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-
-    assert kubeconfig.defect(None, None, {}) == (
-        "no cluster: ~/.kube/config does not exist (pass --kubeconfig FILE)"
-    )
 
 
 # --- one line, completion, csv -------------------------------------------------------------------

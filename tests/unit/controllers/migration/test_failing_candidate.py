@@ -66,7 +66,8 @@ def test_unrecordable_ticket_hides_no_other_pod(
 
     monkeypatch.setattr("scheduler.state.migration.history.MigrationHistory.recall", recall)
     for name in ("bad", "good"):
-        made = pod(name, uid=name, node="cut", mig={"1g.10gb": 1})
+        ticket = {well_known.MIGRATION: f"of-{name}"}
+        made = pod(name, uid=name, node="cut", mig={"1g.10gb": 1}, annotations=ticket)
         world.pods[name] = made
     world.restart()
 

@@ -10,7 +10,13 @@ import pytest
 from scheduler.model.gpu.plugin_resources import with_no_whole_gpu
 from scheduler.model.mig import layout
 from scheduler.model.mig.config import MigConfigError, parse_config
-from scheduler.model.mig.node_geometry import NodeMigGeometry, geometry, single_profile, sound
+from scheduler.model.mig.node_geometry import (
+    SHAPE_TEXT_MAX,
+    NodeMigGeometry,
+    geometry,
+    single_profile,
+    sound,
+)
 
 SEED = {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "71680"}
 A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
@@ -332,3 +338,18 @@ def test_partitioned_node_offers_no_whole_gpu_the_plugin_never_had(name: str) ->
     assert with_no_whole_gpu(labels, {"cpu": 4}) == {"cpu": 4, GPU: 0}
     assert with_no_whole_gpu(labels, {GPU: 2}) == {GPU: 2}
     assert with_no_whole_gpu(discovered("a100"), {"cpu": 4}) == {"cpu": 4}
+
+
+def test_nodes_of_one_shape_share_their_geometry() -> None:
+    text = config("[0]", "[2g.20gb]")
+    own = {"kubernetes.io/hostname": "n1"}
+
+    assert said(text, SEED) is said(text, SEED | own)
+    assert said(text, A100) is not said(text, SEED)
+
+
+def test_geometry_of_a_huge_annotation_is_not_kept() -> None:
+    text = config("[0]", "[2g.20gb]") + "#" * SHAPE_TEXT_MAX
+
+    assert said(text) is not said(text)
+    assert said(text) == said(text)
