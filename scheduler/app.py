@@ -117,7 +117,9 @@ class App:
         loop, elector, metrics = self._loop, self._elector, self._metrics
         self._services = chain(
             decision_tasks(config, identity, loop, journal, elector, metrics, clock, utc_now),
-            admission_tasks(config, replicas, loop, elector, metrics, webhook, clock),
+            admission_tasks(
+                *(client, config, replicas, loop, elector, metrics, webhook, clock, utc_now)
+            ),
         )
         self._tasks = TaskSupervisor()
         self._sync_task: asyncio.Task[None] | None = None

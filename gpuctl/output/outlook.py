@@ -17,12 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from gpuctl.output.text import plain
-from gpuctl.pod_facts import PodFacts, age
+from gpuctl.pod_facts import PodFacts
 from scheduler.decide.explain import Meaning
 from scheduler.decide.rejection_message import Part, parts
 from scheduler.decide.remedy.outlook import CanStart, Closest, Outlook
 from scheduler.decide.remedy.search import TRIED
 from scheduler.model import well_known
+from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import PodAnswer, Waiting
 
 VERDICTS: Final = {

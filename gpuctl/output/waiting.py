@@ -17,11 +17,12 @@ from gpuctl.likely_mistakes import notices
 from gpuctl.output.outlook import REASONS_MAX, STEPS_MAX, steps, verdict
 from gpuctl.output.table import headed
 from gpuctl.output.text import MORE, indented, plain, titled
-from gpuctl.pod_facts import GATED, WAITS, PodFacts, age, facts_of
+from gpuctl.pod_facts import GATED, WAITS, PodFacts, facts_of
 from scheduler.decide.explain import Meaning, meanings
 from scheduler.decide.remedy.outlook import Outlook
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
+from scheduler.model.timestamps import age
 
 #: The pods of a group that are named, unless all are asked for.
 PODS_MAX: Final = 5

@@ -10,7 +10,7 @@ It changes nothing: an answer comes from the journal, or from a decision that ha
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Final
 
@@ -18,19 +18,16 @@ import msgspec
 from aiohttp import web
 
 from scheduler.config import LOOPBACK
-from scheduler.decide.explain import Outcome, meanings
-from scheduler.decide.explain_now import explain_now
-from scheduler.decide.remedy.outlook import Outlook, outlook
 from scheduler.model.gpu.gpu_map import shown
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import DECISIONS_MAX, DECISIONS_OF_A_POD_MAX, SNAPSHOT_WAIT_S_MAX
-from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader, PodAnswer, Waiting
+from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.journal import DecisionContext, Journal
+from scheduler.report.decisions.pod_answers import PodAnswers
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.report.decisions.waiters import TooManyWait
-from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
 LATEST_DEFAULT: Final = 100
 #: Maximum number of rejecting nodes of each decision in a list.
@@ -55,12 +52,12 @@ class DecisionsHandler:
         renderer: DecisionRenderer,
         leader: Callable[[], Leader],
     ) -> None:
-        self._context = context
         self._journal = journal
         self._capture = capture
         self._capacity = capacity
         self._renderer = renderer
         self._leader = leader
+        self._pods = PodAnswers(context, journal, renderer, lambda: leader().leads)
 
     def application(self) -> web.Application:
         """The server's routes behind their guard."""
@@ -89,27 +86,10 @@ class DecisionsHandler:
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         most = DECISIONS_OF_A_POD_MAX
         limit = _number(request, "limit", most, most)
-        found = self._journal.about(namespace, name)
-        entry = self._entry(namespace, name)
-        if not found and entry is None:
+        answer = self._pods.about(namespace, name, limit)
+        if answer is None:
             raise _refused(web.HTTPNotFound, self._nothing(f"{namespace}/{name}"))
-        decisions = tuple(self._renderer.decided(record) for record in found[:limit])
-        now, expected = (None, None) if entry is None else self._decide_now(entry)
-        admission = self._journal.admission_of(entry.pod if entry is not None else found[0])
-        return _json(
-            PodAnswer(
-                api_version=API_VERSION,
-                namespace=namespace,
-                pod=name,
-                leads=self._leader().leads,
-                waiting=None if entry is None else self._waiting(entry),
-                now=now,
-                outlook=expected,
-                decisions=decisions,
-                admission=None if admission is None else self._renderer.admitted(admission),
-                codes=meanings(_codes([now, *(one.outcome for one in decisions)])),
-            )
-        )
+        return _json(answer)
 
     async def _devices(self, request: web.Request) -> web.Response:
         with_holders = request.query.get("holders") == "1"
@@ -133,26 +113,6 @@ class DecisionsHandler:
 
     async def _leadership(self, _: web.Request) -> web.Response:
         return _json(self._leader())
-
-    def _entry(self, namespace: str, name: str) -> QueuedPodInfo | None:
-        """The waiting pod of that name; the younger one if an old one is still terminating."""
-        found = [
-            entry
-            for entry in self._context.queue.entries()
-            if entry.pod.name == name and entry.pod.namespace == namespace
-        ]
-        return found[-1] if found else None
-
-    def _waiting(self, entry: QueuedPodInfo) -> Waiting:
-        return self._renderer.waiting(entry, self._context.queue.entries())
-
-    def _decide_now(self, entry: QueuedPodInfo) -> tuple[Outcome | None, Outlook | None]:
-        cluster, pipeline = self._context.cluster, self._context.pipeline
-        try:
-            now = explain_now(cluster, entry.pod, pipeline)
-            return now, outlook(cluster, entry.pod, pipeline, now)
-        except Exception:  # noqa: BLE001 - the loop reports the same error for this pod
-            return None, None
 
     def _nothing(self, key: str) -> str:
         kept = len(self._journal)
@@ -197,10 +157,6 @@ def _number(request: web.Request, name: str, default: int, most: int) -> int:
     if not number:
         raise _refused(web.HTTPBadRequest, f"{name}: expected a number from 1 to {most}")
     return number
-
-
-def _codes(outcomes: Iterable[Outcome | None]) -> set[str]:
-    return {refusal.code for one in outcomes if one is not None for refusal in one.refusals}
 
 
 def _json(answer: msgspec.Struct) -> web.Response:
