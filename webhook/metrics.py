@@ -56,8 +56,10 @@ class Metrics:
             "Reviews decided without the scheduler, because it did not answer in time.",
             registry=self._registry,
         )
-        #: Of the TLS port's connections.
-        self.connections = Connections(self._registry, _PREFIX).of("webhook")
+        connections = Connections(self._registry, _PREFIX)
+        #: Of the TLS port's connections, and of those to the aggregated decisions API.
+        self.connections = connections.of("webhook")
+        self.aggregated = connections.of("aggregated")
         expiry = Gauge(
             _PREFIX + "certificate_expiry_seconds",
             "Seconds until the serving certificate expires; negative after that.",

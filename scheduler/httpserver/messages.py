@@ -20,6 +20,10 @@ class Head(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     #: Whether the client showed a trusted certificate.
     is_known: bool = False
+    #: The common name of that certificate; empty without one.
+    client_name: str = ""
+    #: What follows the question mark, as sent.
+    query: str = ""
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from scheduler.admission import leader_proxy
 from scheduler.admission.leader_proxy import BUDGET_S, LeaderProxy, LeaderProxySettings
 from scheduler.admission.server import AdmissionServer
 from scheduler.httpserver.connection_metrics import uncounted
+from scheduler.model.admission import PATH
 from scheduler.model.admission import AdmissionDecision
 from scheduler.state import event as ev
 from tests.builders import namespace, node, pod_json
@@ -54,7 +55,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
             await stage.quiet()
         made = Pair(leader, standby, settings)
         serving = asyncio.create_task(
-            leader_proxy.serve(settings, made.theirs.forwarded, uncounted("replicas"))
+            leader_proxy.serve(settings, {PATH: made.theirs.forwarded}, uncounted("replicas"))
         )
         await listening(settings)
         yield made
