@@ -39,7 +39,7 @@ class AggregatedDecisions:
     ) -> None:
         self._decisions = decisions
         self._leads = leads
-        self._front_proxy = front_proxy
+        self.front_proxy = front_proxy
         self._forward = forward
 
     @property
@@ -58,7 +58,7 @@ class AggregatedDecisions:
         return reply
 
     def _authority(self, _: Request) -> Reply:
-        current = self._front_proxy.current
+        current = self.front_proxy.current
         if current is None:
             return Reply(503, b"the front proxy is not known yet", TEXT)
         return Reply(200, msgspec.json.encode(current))

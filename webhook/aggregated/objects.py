@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.model.decisions.messages import NamespaceAnswer, PodDecision
+from scheduler.model.decisions.messages import NO_ANSWER, NamespaceAnswer, PodDecision
 from scheduler.model.timestamps import age
 
 GROUP: Final = "decisions.gpu-scheduler.io"
@@ -72,7 +72,7 @@ def decision(namespace: str, found: PodDecision) -> Json:
         "metadata": _meta(namespace, found),
     }
     body |= {name: value for name, value in fields.items() if value}
-    if found.answer is not None:
+    if found.answer != NO_ANSWER:
         body["answer"] = found.answer
     return body
 

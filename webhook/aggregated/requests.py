@@ -74,16 +74,16 @@ def parse(path: str, query: str, accept: str) -> Wanted:
     if found is None:
         raise Refused(404, "NotFound", "the server could not find the requested resource")
     options = _options(query)
-    if options.get("watch", "false") not in ("false", "0", ""):
+    if any(value.lower() not in ("false", "0") for value in options.get("watch", ())):
         raise Refused(405, "MethodNotAllowed", "decisions cannot be watched; get them again")
     for name in ("labelSelector", "fieldSelector"):
-        if options.get(name):
+        if any(options.get(name, ())):
             raise Refused(400, "BadRequest", f"{name} is not supported for decisions")
     return Wanted(
         namespace=found["namespace"],
         pod=found["pod"] or "",
         form=negotiate(accept),
-        included=_included(options.get("includeObject", "Metadata")),
+        included=_included(options.get("includeObject", ["Metadata"])[0]),
     )
 
 
@@ -104,14 +104,14 @@ def negotiate(accept: str) -> Form:
     raise Refused(406, "NotAcceptable", "only application/json is served, also as=Table (v1)")
 
 
-def _options(query: str) -> dict[str, str]:
+def _options(query: str) -> dict[str, list[str]]:
+    """All values of each parameter: the API server may have read another one than the last."""
     if len(query) > QUERY_MAX:
         raise Refused(400, "BadRequest", "the query is too long")
     try:
-        found = parse_qs(query, max_num_fields=PARAMETERS_MAX)
+        return parse_qs(query, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
     except ValueError:
         raise Refused(400, "BadRequest", "the query has too many parameters") from None
-    return {name: values[-1] for name, values in found.items()}
 
 
 def _included(text: str) -> Included:

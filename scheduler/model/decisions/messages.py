@@ -16,6 +16,9 @@ PATH: Final = "/decisions/v1"
 #: The path of the front proxy's authority (GET, no body).
 FRONT_PROXY_PATH: Final = "/front-proxy/v1"
 
+#: Of a decision without its explanation.
+NO_ANSWER: Final = msgspec.Raw(b"null")
+
 State = Literal["Pending", "Scheduled"]
 
 
@@ -44,7 +47,7 @@ class PodDecision(_Message, frozen=True, kw_only=True):
     reason: str = ""
     node: str = ""
     message: str = ""
-    answer: msgspec.Raw | None = None
+    answer: msgspec.Raw = NO_ANSWER
 
 
 class NamespaceAnswer(_Message, frozen=True, kw_only=True):

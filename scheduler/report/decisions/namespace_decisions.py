@@ -39,11 +39,13 @@ class NamespaceDecisions:
         journal: Journal,
         pods: PodAnswers,
         clock: Callable[[], float],
+        pods_max: int = PODS_MAX,
     ) -> None:
         self._context = context
         self._journal = journal
         self._pods = pods
         self._clock = clock
+        self._pods_max = pods_max
         self._left_s = LIVE_BURST_S
         self._counted_at = clock()
 
@@ -85,7 +87,8 @@ class NamespaceDecisions:
         found = {uid: pods[uid] for uid in last if uid in pods and last[uid].placement is not None}
         every = sorted({**found, **waiting}.values(), key=lambda pod: (pod.name, pod.uid))
         shown = tuple(
-            _shown(pod, last.get(pod.uid), waits=pod.uid in waiting) for pod in every[:PODS_MAX]
+            _shown(pod, last.get(pod.uid), waits=pod.uid in waiting)
+            for pod in every[: self._pods_max]
         )
         return NamespaceAnswer(decisions=shown, left_out=len(every) - len(shown))
 

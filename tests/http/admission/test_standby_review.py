@@ -14,8 +14,7 @@ from scheduler.admission import leader_proxy
 from scheduler.admission.leader_proxy import BUDGET_S, LeaderProxy, LeaderProxySettings
 from scheduler.admission.server import AdmissionServer
 from scheduler.httpserver.connection_metrics import uncounted
-from scheduler.model.admission import PATH
-from scheduler.model.admission import AdmissionDecision
+from scheduler.model.admission import PATH, AdmissionDecision
 from scheduler.state import event as ev
 from tests.builders import namespace, node, pod_json
 from tests.http.admission.test_admission_server import RULES, question
