@@ -86,6 +86,9 @@ def _closest(found: Closest, now: datetime) -> Iterator[str]:
         since = age(holder.since, now)
         details = f"{holder.holds}, {since}" if since else holder.holds
         yield f"{'  ' if number else ''}held by {holder.namespace}/{holder.pod} ({details})".strip()
+    if found.elsewhere:
+        pods = f"{found.elsewhere} pod{'s' * (found.elsewhere > 1)} of other namespaces"
+        yield f"{'and' if shown else 'held by'} {pods}"
     more = found.others + len(found.holders) - len(shown)
     if more:
         yield f"and {more} more pod{'s' * (more > 1)}"

@@ -7,11 +7,15 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.model.decisions.messages import NO_ANSWER, NamespaceAnswer, PodDecision
+from scheduler.model.decisions.messages import (
+    GROUP,
+    NO_ANSWER,
+    VERSION,
+    NamespaceAnswer,
+    PodDecision,
+)
 from scheduler.model.timestamps import age
 
-GROUP: Final = "decisions.gpu-scheduler.io"
-VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 VERBS: Final = ("get", "list")
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from webhook.aggregated.objects import GROUP, VERSION
+from scheduler.model.decisions.messages import GROUP, VERSION
 
 #: The longest query that is read, in characters.
 QUERY_MAX: Final = 2048

@@ -19,7 +19,7 @@ from typing import Final
 import structlog
 
 from scheduler.httpserver.messages import JSON, Head, Reply, Request
-from scheduler.model.decisions.messages import DecisionsQuery, FrontProxy
+from scheduler.model.decisions.messages import GROUP, DecisionsQuery, FrontProxy
 from webhook.aggregated import objects
 from webhook.aggregated.requests import Refused, Wanted, discovery_path, negotiate, parse
 from webhook.certs import CertificateFiles, LiveCertificate, context_for_clients_of
@@ -124,7 +124,7 @@ class AggregatedApi:
         if found is None:
             return _failed(503, "ServiceUnavailable", "the scheduler's leader does not answer")
         if wanted.pod and not found.decisions:
-            text = f'decisions.{objects.GROUP} "{wanted.pod}" not found: it is not pending, and'
+            text = f'decisions.{GROUP} "{wanted.pod}" not found: it is not pending, and'
             return _failed(404, "NotFound", f"{text} the leader did not place it since its start")
         if wanted.form == "table":
             body = objects.table(wanted.namespace, found, wanted.included, self._wall())

@@ -11,6 +11,10 @@ from typing import Final, Literal
 
 import msgspec
 
+#: The API group, as the API server knows it.
+GROUP: Final = "decisions.gpu-scheduler.io"
+VERSION: Final = "v1alpha1"
+
 #: The path of a query; it changes when the meaning of a field changes.
 PATH: Final = "/decisions/v1"
 #: The path of the front proxy's authority (GET, no body).

@@ -58,7 +58,7 @@ async def test_list_has_the_pods_of_one_namespace_by_name(stage: Stage) -> None:
     found = [(one.pod, one.state, one.reason, one.node) for one in answer.decisions]
     assert found == [("big", "Pending", "INSUFFICIENT", ""), ("one", "Scheduled", "", "a")]
     assert "Insufficient nvidia.com/gpu" in answer.decisions[0].message
-    assert decisions_of(stage).every("nobody").decisions == ()
+    assert decisions_of(stage).every("empty").decisions == ()
 
 
 async def test_one_pod_is_explained_on_the_current_state(stage: Stage) -> None:

@@ -160,7 +160,7 @@ async def test_unknown_front_proxy_serves_no_client(folder: Path, tmp_path: Path
 
 
 async def test_other_name_of_the_authority_is_forbidden(port: Port) -> None:
-    status, body = await port.get(f"{API}/namespaces/team/decisions", user="somebody")
+    status, body = await port.get(f"{API}/namespaces/team/decisions", user="another-client")
 
     assert (status, body["kind"], body["reason"]) == (403, "Status", "Forbidden")
     assert port.scheduler.queries == []
