@@ -7,6 +7,7 @@ here, and EndpointSlices may not have loopback addresses.
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import socket
 import ssl
@@ -163,7 +164,7 @@ def test_other_namespaces_are_forbidden(cp: ControlPlane, tenant: str) -> None:
         f"{API}/namespaces/theirs/decisions",
         f"{API}/decisions",
     ):
-        said = refused(lambda path=path: cp.kubectl("get", "--raw", path, f"--as={tenant}"))
+        said = refused(functools.partial(cp.kubectl, "get", "--raw", path, f"--as={tenant}"))
         assert "Forbidden" in said or "forbidden" in said
 
 
