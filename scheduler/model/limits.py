@@ -74,6 +74,8 @@ WATCH_LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 RETRY_AFTER_S_MAX: Final = 60
 DECISIONS_MAX: Final = 1_000
 DECISIONS_OF_A_POD_MAX: Final = 20
+DECISIONS_OF_A_NAMESPACE_MAX: Final = 500
+DECISIONS_QUERY_LENGTH_MAX: Final = 2_048
 SNAPSHOT_WAIT_S_MAX: Final = 3_600
 # --- selectors of devices ----------------------------------------------------------------
 SELECTOR_LENGTH_MAX: Final = 10_240
@@ -318,6 +320,16 @@ TABLE: Final = (
         "DECISIONS_OF_A_POD_MAX", DECISIONS_OF_A_POD_MAX, "decisions",
         "`/decisions/NAMESPACE/POD?limit=`", "400 with a message",
         "each one has a line per node",
+    ),
+    Limit(
+        "DECISIONS_OF_A_NAMESPACE_MAX", DECISIONS_OF_A_NAMESPACE_MAX, "pods",
+        "`kubectl get decisions`", "the other pods are counted in `remainingItemCount`",
+        "with their messages they fit into one answer of the scheduler",
+    ),
+    Limit(
+        "DECISIONS_QUERY_LENGTH_MAX", DECISIONS_QUERY_LENGTH_MAX, "characters",
+        "the query of a request to `decisions.gpu-scheduler.io`", "400 with a message",
+        "kubectl sends a limit",
     ),
     Limit(
         "SNAPSHOT_WAIT_S_MAX", SNAPSHOT_WAIT_S_MAX, "s", "`/snapshot?wait=`",

@@ -13,9 +13,8 @@ from urllib.parse import parse_qs
 import msgspec
 
 from scheduler.model.decisions.messages import GROUP, VERSION
+from scheduler.model.limits import DECISIONS_QUERY_LENGTH_MAX
 
-#: The longest query that is read, in characters.
-QUERY_MAX: Final = 2048
 PARAMETERS_MAX: Final = 16
 
 _NAMESPACE: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -106,7 +105,7 @@ def negotiate(accept: str) -> Form:
 
 def _options(query: str) -> dict[str, list[str]]:
     """All values of each parameter: the API server may have read another one than the last."""
-    if len(query) > QUERY_MAX:
+    if len(query) > DECISIONS_QUERY_LENGTH_MAX:
         raise Refused(400, "BadRequest", "the query is too long")
     try:
         return parse_qs(query, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)

@@ -15,14 +15,12 @@ import msgspec
 
 from scheduler.decide.rejection_message import parts
 from scheduler.model.decisions.messages import NamespaceAnswer, PodDecision
-from scheduler.model.limits import DECISIONS_OF_A_POD_MAX
+from scheduler.model.limits import DECISIONS_OF_A_NAMESPACE_MAX, DECISIONS_OF_A_POD_MAX
 from scheduler.model.pods.pod import Pod
 from scheduler.report.decisions.journal import DecisionContext, Journal, Record
 from scheduler.report.decisions.pod_answers import PodAnswers
 from scheduler.report.decisions.tenant_view import tenant_view
 
-#: Pods of a list; with their messages they fit into one answer.
-PODS_MAX: Final = 500
 MESSAGE_MAX: Final = 1024
 REASONS_MAX: Final = 3
 LIVE_SHARE: Final = 20
@@ -39,7 +37,7 @@ class NamespaceDecisions:
         journal: Journal,
         pods: PodAnswers,
         clock: Callable[[], float],
-        pods_max: int = PODS_MAX,
+        pods_max: int = DECISIONS_OF_A_NAMESPACE_MAX,
     ) -> None:
         self._context = context
         self._journal = journal

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from scheduler.model.decisions.messages import PodDecision
+from scheduler.model.limits import DECISIONS_OF_A_NAMESPACE_MAX
 from scheduler.report.decisions.api_types import PodAnswer
 from scheduler.report.decisions.namespace_decisions import (
     LIVE_BURST_S,
     LIVE_SHARE,
-    PODS_MAX,
     NamespaceDecisions,
 )
 from scheduler.report.decisions.pod_answers import PodAnswers
@@ -26,7 +26,9 @@ NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 
 
 def decisions_of(
-    stage: Stage, clock: Callable[[], float] | None = None, pods_max: int = PODS_MAX
+    stage: Stage,
+    clock: Callable[[], float] | None = None,
+    pods_max: int = DECISIONS_OF_A_NAMESPACE_MAX,
 ) -> NamespaceDecisions:
     renderer = DecisionRenderer(stage.clock, lambda: NOON)
     pods = PodAnswers(stage.loop, stage.journal, renderer, lambda: True)

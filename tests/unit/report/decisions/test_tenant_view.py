@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
 
-from scheduler.decide.explain import Outcome, PreemptionOutcome, VictimOutcome, meanings
+from scheduler.decide.explain import (
+    Outcome,
+    PreemptionOutcome,
+    Refusal,
+    SparedPods,
+    VictimOutcome,
+    meanings,
+)
 from scheduler.decide.explain_now import explain_now
 from scheduler.decide.remedy.edit import Edit, EditKind
 from scheduler.decide.remedy.outlook import CanStart, Closest, Holder, Outlook, outlook
 from scheduler.decide.remedy.search import Remedy
+from scheduler.decide.score_breakdown import Ranking
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import ReasonCode
-from scheduler.report.decisions.api_types import API_VERSION, Ahead, Decided, PodAnswer, Waiting
+from scheduler.report.decisions.api_types import (
+    API_VERSION,
+    Admitted,
+    Ahead,
+    Decided,
+    PodAnswer,
+    Tier,
+    Waiting,
+)
 from scheduler.report.decisions.tenant_view import PAST_ROWS_MAX, tenant_view
 from tests.builders import cluster, node, pod
 from tests.reason_worlds import EXAMPLES, world_of
@@ -134,3 +150,28 @@ def test_past_decisions_keep_a_few_nodes() -> None:
     [seen] = tenant_view(answer_with(decisions=(past,))).decisions
 
     assert (len(seen.outcome.refusals), seen.detail_dropped) == (PAST_ROWS_MAX, True)
+
+
+#: The fields of an explanation. A new one is considered here,
+#: and then in ``tenant_view``, before a reader can see it.
+KNOWN: Final[dict[type[msgspec.Struct], str]] = {
+    PodAnswer: "api_version namespace pod leads waiting now outlook decisions admission codes",
+    Waiting: "place attempts waits_s next_try_s woken_by position of before",
+    Decided: "id time namespace pod uid attempt generation outcome ranking fallback end problem"
+    " detail_dropped",
+    Admitted: "time result asked granted tried",
+    Tier: "tier message",
+    Outcome: "node devices claims index cuda_visible_devices shares notes message total refusals"
+    " preemption",
+    Refusal: "node stage code text resource need have is_final",
+    PreemptionOutcome: "node victims elsewhere violations claims refusals barred spared",
+    SparedPods: "cause pods",
+    Outlook: "can_start text closest remedies",
+    Closest: "node text holders elsewhere others",
+    Ranking: "winner runner_up decided_by margin",
+}
+
+
+@pytest.mark.parametrize("kind", KNOWN, ids=lambda kind: kind.__name__)
+def test_each_field_was_considered(kind: type[msgspec.Struct]) -> None:
+    assert " ".join(kind.__struct_fields__) == KNOWN[kind]
