@@ -251,6 +251,7 @@ def test_reader_is_in_the_log(cp: ControlPlane, product: Product, tenant: str) -
     assert f"user={tenant}" in product.log("webhook")
 
 
+@pytest.mark.timeout(300)
 def test_api_without_a_server_blocks_namespaces_until_it_is_removed(
     cp: ControlPlane, product: Product, spaces: tuple[str, str]
 ) -> None:
