@@ -88,19 +88,30 @@ async def ask(
     timeout_s: float,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> bytes:
-    """One request to a decisions API; NotReached contains the server's message or the error.
+    """One request to a decisions API; NotReached contains the server's message or the error."""
+    try:
+        return await patient(client, path, params, timeout_s, pause)
+    except Unreachable as error:
+        raise NotReached(f"the decisions API does not answer: {error}") from error
+    except ApiError as error:
+        text = error.message or f"the decisions API returned {error.status}"
+        raise NotReached(text) from error
 
-    A server that is busy names the time after which the same request is made again.
-    """
+
+async def patient(
+    client: Client,
+    path: str,
+    params: Mapping[str, str],
+    timeout_s: float,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> bytes:
+    """The answer to a GET; a server that is busy names the time after which it is asked again."""
     for left in reversed(range(ASKED_MAX)):
         try:
             return await client.request("GET", path, params=params, timeout_s=timeout_s)
-        except Unreachable as error:
-            raise NotReached(f"the decisions API does not answer: {error}") from error
         except ApiError as error:
             if not left or error.status != UNAVAILABLE or not error.retry_after_s:
-                text = error.message or f"the decisions API returned {error.status}"
-                raise NotReached(text) from error
+                raise
             await pause(error.retry_after_s)
     raise AssertionError("the last request returns or raises")
 

@@ -6,7 +6,6 @@ events cannot be read, the result contains a remark instead.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -185,33 +184,3 @@ def _event(item: dict[str, Any]) -> PodEvent:
         count=series.get("count") or item.get("count") or 1,
         decision=(meta.get("annotations") or {}).get(well_known.DECISION, ""),
     )
-
-
-def age(timestamp: str, now: datetime) -> str:
-    """The age of a Kubernetes timestamp in kubectl's format; empty for an invalid timestamp.
-
-    >>> age("2026-11-27T10:00:00Z", datetime.fromisoformat("2026-11-27T12:05:00Z"))
-    '2h5m'
-    """
-    try:
-        then = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return ""
-    return duration((now - then).total_seconds())
-
-
-def duration(total_s: float) -> str:
-    """A duration in kubectl's format (``duration.HumanDuration``).
-
-    >>> duration(65), duration(7500), duration(200_000)
-    ('65s', '2h5m', '2d')
-    """
-    seconds = max(0, int(total_s))
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if seconds < 120:
-        return f"{seconds}s"
-    if hours < 2:
-        return f"{minutes}m"
-    if days < 2:
-        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
-    return f"{days}d"

@@ -29,6 +29,7 @@ from scheduler.loop import Loop
 from scheduler.report import health
 from scheduler.report.capacity_metrics import CapacityMetrics
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks, journal_of
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
@@ -128,11 +129,10 @@ class App:
         loop, elector, metrics = self._loop, self._elector, self._metrics
         capacity = CapacityReport(loop, elector.leads, clock, utc_now)
         self._capacity = CapacityMetrics(capacity, elector.leads, clock)
+        both = (clock, utc_now, QuestionQueue())
         self._services = chain(
-            decision_tasks(
-                *(config, identity, loop, journal, elector, metrics, capacity, clock, utc_now)
-            ),
-            admission_tasks(config, replicas, loop, elector, metrics, webhook, clock),
+            decision_tasks(*(config, identity, loop, journal, elector, metrics, capacity), *both),
+            admission_tasks(*(client, config, replicas, loop, elector, metrics, webhook), *both),
         )
         self._tasks = sources.tasks
         self._sync_task: asyncio.Task[None] | None = None

@@ -178,6 +178,16 @@ class Certificates(_Part, frozen=True):
     days: Annotated[int, msgspec.Meta(ge=1, le=3650)] = 90
 
 
+class DecisionsApi(_Part, frozen=True):
+    """With ``aggregated`` the webhook serves the decisions of a namespace to the API server.
+
+    The scheduler then reads which clients may proxy for users, with the right on the ConfigMap
+    ``kube-system/extension-apiserver-authentication``.
+    """
+
+    aggregated: bool = False
+
+
 class Tolerations(_Part, frozen=True):
     """With ``compareNumbers`` the toleration operators ``Lt`` and ``Gt`` are supported.
 
@@ -216,6 +226,7 @@ class Config(_Part, frozen=True):
     webhook: Webhook = Webhook()
     forward: Forward = Forward()
     certificates: Certificates = Certificates()
+    decisions_api: DecisionsApi = DecisionsApi()
     watch: Watch = Watch()
     avoidance: Avoidance = Avoidance()
     journal: JournalSettings = JournalSettings()

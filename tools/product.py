@@ -23,6 +23,8 @@ from webhook.webhook_configuration import NAME, webhook_configuration
 ROOT: Final = Path(__file__).resolve().parent.parent
 NAMESPACE: Final = "gpu-scheduler-system"
 ACCOUNT: Final = f"{NAMESPACE}/gpu-scheduler"
+#: The name of the webhook's Service, which the API server expects in its certificate.
+WEBHOOK_NAME: Final = f"gpu-scheduler-webhook.{NAMESPACE}.svc"
 MANIFESTS: Final = (
     "crd-podmigrations.yaml",
     "crd-migpartitions.yaml",
@@ -55,6 +57,8 @@ class Product:
     ``config`` is merged into the default configuration; ``scope`` also applies to the webhook.
     ``detached`` programs keep running after this process. ``kubeconfig`` replaces the default one
     of the ServiceAccount for the scheduler. With ``log_json`` both logs are JSON objects.
+    With ``aggregated`` the webhook serves the aggregated decisions API on ``aggregated_port``; the
+    caller creates the APIService and the rights.
     """
 
     def __init__(
@@ -67,12 +71,16 @@ class Product:
         detached: bool = False,
         kubeconfig: Path | None = None,
         log_json: bool = False,
+        aggregated: bool = False,
     ) -> None:
         self.plane = plane
         self._log_json = log_json
         self._kubeconfig = kubeconfig
         self.directory = directory
-        self.health_port, self.webhook_port, self.decisions_port = free_ports(3)
+        self.health_port, self.webhook_port, self.decisions_port, self.aggregated_port = free_ports(
+            4
+        )
+        self._aggregated = aggregated
         self._scope = scope
         self._leashed = not detached
         self._config = merged(
@@ -85,6 +93,7 @@ class Product:
                 "webhook": {"socket": str(directory / "place.sock")},
                 "healthAddress": f"{LOOPBACK}:{self.health_port}",
                 "decisionsAddress": f"{LOOPBACK}:{self.decisions_port}",
+                "decisionsApi": {"aggregated": aggregated},
             },
             config or {},
         )
@@ -142,13 +151,16 @@ class Product:
         """Start the webhook and wait until it is ready."""
         certificates = self.directory / "certs"
         certificates.mkdir(exist_ok=True)
-        pair = self.plane.serving_certificate("webhook")
+        pair = self.plane.serving_certificate("webhook", (LOOPBACK, WEBHOOK_NAME))
         (certificates / "tls.crt").write_bytes(pair.certificate.read_bytes())
         (certificates / "tls.key").write_bytes(pair.key.read_bytes())
         socket = str(self.directory / "place.sock")
         words = ["webhook", "--socket", socket, "--cert-dir", str(certificates)]
         words += ["--log-format", "json"] if self._log_json else []
-        self._start("webhook", [*words, "--host", LOOPBACK, "--port", str(self.webhook_port)])
+        words += ["--host", LOOPBACK, "--port", str(self.webhook_port)]
+        if self._aggregated:
+            words += ["--decisions-port", str(self.aggregated_port)]
+        self._start("webhook", words)
         self._wait("webhook", "Webhook server ready")
 
     def register(self, port: int | None = None) -> None:

@@ -41,6 +41,9 @@ def parse(words: Sequence[str], environment: dict[str, str]) -> argparse.Namespa
     parser.add_argument(
         "--wait-s", type=float, default=0.0, help="seconds to wait for the certificate"
     )
+    parser.add_argument(
+        "--decisions-port", type=int, help="also serve the aggregated decisions API, on this port"
+    )
     parser.add_argument("--log-format", choices=log.FORMATS, default=log.FORMATS[0])
     parser.add_argument(
         "--log-level",
@@ -65,13 +68,16 @@ def main(words: Sequence[str] | None = None) -> int:
         client_ca=arguments.client_ca,
         drain_s=arguments.drain_s,
         wait_s=arguments.wait_s,
+        decisions_port=arguments.decisions_port,
     )
     try:
         asyncio.run(serve(settings))
     except CertificateError as error:
         return _failed(str(error))
     except OSError as error:
-        return _failed(f"cannot listen on {settings.host or '*'}:{settings.port}: {error}")
+        ports = [str(one) for one in (settings.port, settings.decisions_port) if one is not None]
+        where = f"{settings.host or '*'}:{' or '.join(ports)}"
+        return _failed(f"cannot listen on {where}: {error}")
     return 0
 
 

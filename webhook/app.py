@@ -2,6 +2,8 @@
 
     API server ── TLS ──> /mutate, /mutate/fallback ── Unix socket ──> the scheduler in the same pod
 
+With ``decisions_port`` a second port serves the aggregated decisions API (``webhook/aggregated``).
+
 Everything runs on one event loop, so a silent connection delays no other client.
 """
 
@@ -11,17 +13,18 @@ import asyncio
 import contextlib
 import datetime
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import structlog
 
-from scheduler.httpserver.limits import REVIEWS
+from scheduler.httpserver.limits import AGGREGATED, REVIEWS
 from scheduler.httpserver.messages import TEXT, Head, Reply, Request
 from scheduler.httpserver.server import Server as HttpServer
 from scheduler.httpserver.sockets import listen
 from scheduler.model import admission
+from webhook.aggregated.server import AggregatedApi
 from webhook.certs import CERTIFICATE, KEY, LiveCertificate
 from webhook.handler import PATHS, ReviewHandler
 from webhook.metrics import Metrics
@@ -50,6 +53,8 @@ class Settings(NamedTuple):
     wait_s: float = 0.0
     #: Seconds to wait for the scheduler's answer to a query.
     answer_s: float = BUDGET_S
+    #: The port of the aggregated decisions API; None: off.
+    decisions_port: int | None = None
 
 
 _NOT_ALLOWED: Final = Reply(405, b"not with this method\n", TEXT)
@@ -76,7 +81,9 @@ class Server:
             Config(scheduler_name=settings.scheduler_name),
             needs_certificate=settings.client_ca is not None,
         )
+        self._aggregated = AggregatedApi(self._link, self._certificate, _utc_now)
         self.port = 0
+        self.decisions_port = 0
 
     def stop(self) -> None:
         """Start the shutdown: not ready, but still serving."""
@@ -90,7 +97,10 @@ class Server:
         http = HttpServer(self._answer, REVIEWS, self._metrics.connections, self._gate)
         try:
             # At shutdown, running reviews are finished.
-            async with http.serving(listener, self._certificate.context, _SHUTDOWN_S):
+            async with (
+                http.serving(listener, self._certificate.context, _SHUTDOWN_S),
+                self._aggregated_served(),
+            ):
                 _log.info("Webhook server ready")
                 if ready is not None:
                     ready.set()
@@ -98,6 +108,19 @@ class Server:
         finally:
             listener.close()
             await self._link.close()
+
+    @contextlib.asynccontextmanager
+    async def _aggregated_served(self) -> AsyncIterator[None]:
+        """Serve the aggregated decisions API for the duration of the block, if it is enabled."""
+        if self._settings.decisions_port is None:
+            yield
+            return
+        api = self._aggregated
+        listener = listen(f"{self._settings.host}:{self._settings.decisions_port}")
+        self.decisions_port = listener.getsockname()[1]
+        http = HttpServer(api.answer, AGGREGATED, self._metrics.aggregated, api.gate)
+        async with http.serving(listener, api.context, _SHUTDOWN_S):
+            yield
 
     def _gate(self, head: Head) -> Reply | int:
         """Reject reviews before their body is read, and limit the length of bodies."""
@@ -117,12 +140,16 @@ class Server:
         # A failed task ends the server: without the task the served certificate would expire.
         async with asyncio.TaskGroup() as tasks:
             follow = tasks.create_task(self._certificate.follow(), name="certificate")
+            endless = [follow]
+            if self._settings.decisions_port is not None:
+                endless.append(tasks.create_task(self._aggregated.follow(), name="front proxy"))
             alive = tasks.create_task(self._say_alive(), name="alive")
             await self._stopping.wait()
             alive.cancel()
             _log.info("Webhook server stopping")
             await asyncio.sleep(self._settings.drain_s)
-            follow.cancel()
+            for task in endless:
+                task.cancel()
 
     async def _say_alive(self) -> None:
         """Report to the scheduler that the webhook stops serving."""
@@ -139,7 +166,11 @@ class Server:
         return Reply(200, b"ok\n", TEXT)
 
     def _seconds_to_expiry(self) -> float:
-        return self._certificate.seconds_to_expiry(datetime.datetime.now(datetime.UTC))
+        return self._certificate.seconds_to_expiry(_utc_now())
+
+
+def _utc_now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
 
 
 async def serve(settings: Settings) -> None:

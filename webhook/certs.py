@@ -32,9 +32,14 @@ class CertificateError(Exception):
     """An invalid pair; the message has the files and the problem."""
 
 
-class _Files(NamedTuple):
+class CertificateFiles(NamedTuple):
+    """The content of both files."""
+
     certificate: bytes
     key: bytes
+
+
+_NOTHING: Final = CertificateFiles(b"", b"")
 
 
 class LiveCertificate:
@@ -51,6 +56,7 @@ class LiveCertificate:
         if client_ca is not None:
             _trust(self.context, client_ca)
         self._seen = self._read()
+        self._served = _NOTHING
         self.expires = self._serve(self._seen)
 
     async def follow(self, *, poll_s: float = POLL_S) -> None:
@@ -80,14 +86,21 @@ class LiveCertificate:
         """Seconds until the served certificate expires; negative after that."""
         return (self.expires - now).total_seconds()
 
-    def _read(self) -> _Files | str:
+    @property
+    def served(self) -> CertificateFiles:
+        """The pair in use."""
+        return self._served
+
+    def _read(self) -> CertificateFiles | str:
         """The current content of both files, or the reason why they cannot be read."""
         try:
-            return _Files(*((self._directory / name).read_bytes() for name in (CERTIFICATE, KEY)))
+            return CertificateFiles(
+                *((self._directory / name).read_bytes() for name in (CERTIFICATE, KEY))
+            )
         except OSError as error:
             return str(error)
 
-    def _serve(self, found: _Files | str) -> datetime.datetime:
+    def _serve(self, found: CertificateFiles | str) -> datetime.datetime:
         """Load a valid pair into the running context; returns its expiry."""
         where = f"{self._directory}: {CERTIFICATE} and {KEY}"
         if isinstance(found, str):
@@ -96,11 +109,32 @@ class LiveCertificate:
             expires = x509.load_pem_x509_certificate(found.certificate).not_valid_after_utc
             # Loading an invalid pair drops the loaded one, so a second context checks it first.
             for context in (_server_context(), self.context):
-                with _in_memory(found.certificate) as cert, _in_memory(found.key) as key:
-                    context.load_cert_chain(cert, key, password="")
+                _load(context, found)
         except (ssl.SSLError, ValueError) as error:
             raise CertificateError(f"{where} are not a pair: {error}") from error
+        self._served = found
         return expires
+
+
+def context_for_clients_of(authority: str, served: CertificateFiles) -> ssl.SSLContext:
+    """A context that requires a client certificate of this authority (PEM).
+
+    Without an authority every handshake fails. ssl.SSLError if it is invalid.
+    """
+    context = _server_context()
+    context.verify_mode = ssl.CERT_REQUIRED
+    # As strict as the API server with its clients: many authorities lack the extensions that
+    # X509_STRICT wants.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if authority:
+        context.load_verify_locations(cadata=authority)
+    _load(context, served)
+    return context
+
+
+def _load(context: ssl.SSLContext, found: CertificateFiles) -> None:
+    with _in_memory(found.certificate) as cert, _in_memory(found.key) as key:
+        context.load_cert_chain(cert, key, password="")
 
 
 def _server_context() -> ssl.SSLContext:

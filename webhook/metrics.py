@@ -84,8 +84,10 @@ class Metrics:
             buckets=_BUCKETS_S,
             registry=self._registry,
         )
-        #: Of the TLS port's connections.
-        self.connections = Connections(self._registry, _PREFIX).of("webhook")
+        connections = Connections(self._registry, _PREFIX)
+        #: Of the TLS port's connections, and of those to the aggregated decisions API.
+        self.connections = connections.of("webhook")
+        self.aggregated = connections.of("aggregated")
         self._gauge("certificate_expiration_timestamp_seconds").set_function(expires)
         self._gauge("build_info").labels(version()).set(1)
         # process_*: memory, processor time and open files, as client_golang names them.

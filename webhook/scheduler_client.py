@@ -22,20 +22,30 @@ from scheduler.httpserver.messages import Reply
 from scheduler.httpserver.post_request import AnswerTooLong, ask
 from scheduler.model import admission
 from scheduler.model.admission import AdmissionDecision, OtherVersions
+from scheduler.model.decisions import messages
+from scheduler.model.decisions.messages import DecisionsQuery, FrontProxy, NamespaceAnswer
 
 BUDGET_S: Final = 1.0
 #: Connections to the scheduler, each with one query at a time; the scheduler accepts 256.
 CONNECTIONS_MAX: Final = 200
 _PLACE: Final = f"http://scheduler{admission.PATH}"
 _ALIVE: Final = f"http://scheduler{admission.ALIVE_PATH}"
+_DECISIONS: Final = f"http://scheduler{messages.PATH}"
+_FRONT_PROXY: Final = f"http://scheduler{messages.FRONT_PROXY_PATH}"
+#: The scheduler may have to ask the leader, which decides for the answer.
+DECISIONS_BUDGET_S: Final = 5.0
 _HEADERS: Final = {"Content-Type": "application/json"}
 #: Default headers that cost time for every query and that the scheduler ignores.
 _SKIPPED: Final = ("User-Agent", "Accept", "Accept-Encoding")
 #: No timeout of aiohttp's: one timeout covers the whole query.
 _NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
+#: More than a ConfigMap can hold.
+FRONT_PROXY_MAX: Final = 2 * 1024 * 1024
 _WARNING_INTERVAL_S: Final = 60.0
 _SHOWN_MAX: Final = 200
 
+_NAMESPACE_ANSWER: Final = msgspec.json.Decoder(NamespaceAnswer)
+_AUTHORITY: Final = msgspec.json.Decoder(FrontProxy)
 _ANSWER: Final = msgspec.json.Decoder(AdmissionDecision)
 _log = structlog.get_logger(__name__)
 
@@ -80,6 +90,32 @@ class SchedulerClient:
         with contextlib.suppress(TimeoutError, aiohttp.ClientError, OSError):
             async with asyncio.timeout(self._budget_s), self._opened().get(_ALIVE):
                 pass
+
+    async def decisions(self, query: DecisionsQuery) -> NamespaceAnswer | None:
+        """The decisions about pods of one namespace, or None without an answer in time.
+
+        A leader that is busy answers with the time after which it is asked again.
+        """
+        try:
+            async with asyncio.timeout(DECISIONS_BUDGET_S):
+                body = msgspec.json.encode(query)
+                reply = await ask(self._opened(), _DECISIONS, body, _HEADERS)
+                is_read = reply.status in (200, messages.BUSY)
+                return _NAMESPACE_ANSWER.decode(reply.content) if is_read else None
+        except (TimeoutError, aiohttp.ClientError, OSError, ValueError, RecursionError):
+            return None
+
+    async def front_proxy(self) -> FrontProxy | None:
+        """Which clients may proxy for users, or None while the scheduler does not know it."""
+        try:
+            async with (
+                asyncio.timeout(self._budget_s),
+                self._opened().get(_FRONT_PROXY) as response,
+            ):
+                content = await response.content.read(FRONT_PROXY_MAX)
+                return _AUTHORITY.decode(content) if response.status == 200 else None
+        except (TimeoutError, aiohttp.ClientError, OSError, ValueError, RecursionError):
+            return None
 
     async def close(self) -> None:
         """Close the connections."""

@@ -1,8 +1,8 @@
 """``gpuctl why``: explains why pods are pending, or why a pod is on its node.
 
-There are two sources. The pod's object and its events need no more than the right to read them.
-The leader's decisions API, if reachable, adds the present answer: every node's, what would help,
-the tiers that were tried and the scores.
+The pod's object and its events need no more than the right to read them. The leader's decisions
+API, if reachable, adds the present answer: every node's, what would help, the tiers that were tried
+and the scores. Without the rights to reach it the aggregated decisions API adds it, if enabled.
 
 Exit status 0: no pod is pending. 2: one is. 1: an error.
 """
@@ -24,6 +24,7 @@ from rich.console import Group, RenderableType
 
 from gpuctl import cluster_access
 from gpuctl.cluster_access import Access
+from gpuctl.commands import pod_answers
 from gpuctl.input_error import NotReached
 from gpuctl.options import WATCH_S, Strict, UsageError, output_format, reaching, scoped
 from gpuctl.our_scheduler import our_scheduler
@@ -35,7 +36,7 @@ from gpuctl.pod_facts import GATED, PLACED, WAITS, PodFacts, read_pod_facts
 from gpuctl.targets import POD_KIND, Scope, Target, failed_creations, parse, pods_of
 from scheduler.model.pods.pod import Pod
 from scheduler.report.decisions.api_types import PodAnswer
-from scheduler.watch.client import TIMEOUT_S, Client
+from scheduler.watch.client import Client
 
 PENDING: Final = 2
 #: The groups whose oldest pod the decisions API is asked about.
@@ -128,19 +129,20 @@ async def _grouped(asked: Question, client: Client, pods: list[Pod]) -> WaitingP
     leader = None if asked.server else await cluster_access.leader_pod(client, asked.access)
     try:
         async with _leader_url(asked, client, leader, wanted=bool(groups)) as url:
-            if url is None and groups:
+            for at, group in enumerate(groups[:GROUPS_ASKED_MAX]):
+                oldest = group.pods[0]
+                with contextlib.suppress(NotReached):  # not of this scheduler, or placed meanwhile
+                    answer = await _present(client, url, oldest.namespace, oldest.pod)
+                    if answer is not None:
+                        groups[at] = msgspec.structs.replace(group, outlook=answer.outlook)
+            if groups and url is None and not any(group.outlook for group in groups):
                 more = cluster_access.by_hand(asked.access, leader, _command(asked))
-            if url and len(groups) > GROUPS_ASKED_MAX:
+            elif len(groups) > GROUPS_ASKED_MAX:
                 left_out = len(groups) - GROUPS_ASKED_MAX
                 remarks.append(
                     f"the leader was asked about the {GROUPS_ASKED_MAX} largest groups;"
                     f" {left_out} more: name a pod of them"
                 )
-            for at, group in enumerate(groups[:GROUPS_ASKED_MAX] if url else ()):
-                oldest = group.pods[0]
-                with contextlib.suppress(NotReached):  # not of this scheduler, or placed meanwhile
-                    answer = await _decisions(url or "", oldest.namespace, oldest.pod)
-                    groups[at] = msgspec.structs.replace(group, outlook=answer.outlook)
     except NotReached as error:
         remarks.append(str(error))
     return msgspec.structs.replace(found, groups=tuple(groups), remarks=tuple(remarks), more=more)
@@ -170,7 +172,7 @@ async def _explain(asked: Question, target: Target) -> Why:
         if server is None:
             raise
         remark = f"the pod itself cannot be read: {error}"
-        answer = await _decisions(server, named or "default", name, because=f"{error}; ")
+        answer = await pod_answers.of_leader(server, named or "default", name, because=f"{error}; ")
         waits = answer.waiting is not None
         space = answer.namespace
         return Why(namespace=space, pod=name, waits=waits, answer=answer, remarks=(remark,))
@@ -185,8 +187,8 @@ async def _with_decisions(asked: Question, client: Client, facts: PodFacts) -> W
     answer: PodAnswer | None = None
     try:
         async with _leader_url(asked, client, leader, wanted=is_live) as url:
-            if url is not None:
-                answer = await _decisions(url, facts.namespace, facts.pod)
+            if is_live:
+                answer = await _present(client, url, facts.namespace, facts.pod)
     except NotReached as error:
         remarks.append(str(error))
     if answer is not None and not answer.leads:
@@ -203,26 +205,19 @@ async def _with_decisions(asked: Question, client: Client, facts: PodFacts) -> W
     )
 
 
+async def _present(client: Client, url: str | None, namespace: str, name: str) -> PodAnswer | None:
+    """The leader's answer, else the API server's; None if neither can be asked."""
+    if url is not None:
+        return await pod_answers.of_leader(url, namespace, name)
+    return await pod_answers.of_api_server(client, namespace, name)
+
+
 def _leader_url(
     asked: Question, client: Client, leader: str | None, *, wanted: bool
 ) -> AbstractAsyncContextManager[str | None]:
     """The URL of the decisions API while it is forwarded, or None if it is not reachable."""
     to = leader if asked.forward and wanted else None
     return cluster_access.url_of(asked.access, client, asked.server, to)
-
-
-async def _decisions(url: str, namespace: str, name: str, because: str = "") -> PodAnswer:
-    """The decisions API's answer; ``because`` is the earlier error, put before a new one."""
-    try:
-        async with cluster_access.server(url) as client:
-            content = await cluster_access.ask(
-                client, f"/decisions/{namespace}/{name}", {}, TIMEOUT_S
-            )
-        return msgspec.json.decode(content, type=PodAnswer)
-    except NotReached as error:
-        raise NotReached(f"{because}{error}") from error
-    except msgspec.MsgspecError as error:
-        raise NotReached(f"{url} is no decisions API that gpuctl understands: {error}") from error
 
 
 def _write(found: Why | WaitingPods, output: str) -> None:

@@ -18,12 +18,13 @@ from rich.text import Text
 
 from gpuctl.concerned_objects import ConcernedObjects, of_message, of_refusals
 from gpuctl.output.text import plain
-from gpuctl.pod_facts import PodFacts, age
+from gpuctl.pod_facts import PodFacts
 from scheduler.decide.explain import Meaning
 from scheduler.decide.rejection_message import Part, parts
 from scheduler.decide.remedy.outlook import CanStart, Closest, Outlook
 from scheduler.decide.remedy.search import TRIED
 from scheduler.model import well_known
+from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import PodAnswer, Waiting
 
 VERDICTS: Final = {
@@ -87,6 +88,9 @@ def _closest(found: Closest, now: datetime) -> Iterator[str]:
         since = age(holder.since, now)
         details = f"{holder.holds}, {since}" if since else holder.holds
         yield f"{'  ' if number else ''}held by {holder.namespace}/{holder.pod} ({details})".strip()
+    if found.elsewhere:
+        pods = f"{found.elsewhere} pod{'s' * (found.elsewhere > 1)} of other namespaces"
+        yield f"{'and' if shown else 'held by'} {pods}"
     more = found.others + len(found.holders) - len(shown)
     if more:
         yield f"and {more} more pod{'s' * (more > 1)}"

@@ -97,7 +97,7 @@ def preemption(found: PreemptionOutcome, *, wide: bool = False) -> list[Renderab
     parts: list[RenderableType] = []
     if found.barred:
         parts += titled("preempts no pod", plain(found.barred))
-    if found.victims:
+    if found.victims or found.elsewhere:
         parts += [*_victims(found), *_devices(found)]
     elif found.node:
         text = f"waits for the end of pods, or of their claims, on node {found.node}"
@@ -117,6 +117,8 @@ def _victims(found: PreemptionOutcome) -> list[RenderableType]:
     for victim in found.victims:
         name = plain(f"{victim.namespace}/{victim.pod}")
         table.add_row(name, str(victim.priority), plain(victim.scheduler))
+    if found.elsewhere:
+        table.add_row(f"{found.elsewhere} of other namespaces", "-", "-")
     budgets = (
         f" ({found.violations} of them against a PodDisruptionBudget)" if found.violations else ""
     )

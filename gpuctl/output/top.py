@@ -13,7 +13,7 @@ from gpuctl.capacity import CapacityAnswer
 from gpuctl.output.columns import Columns
 from gpuctl.output.devices import NOTHING, board, counted, listed, quotas, sums
 from gpuctl.output.text import plain
-from gpuctl.pod_facts import duration
+from scheduler.model.timestamps import duration
 from scheduler.report.decisions.api_types import Capacity
 from scheduler.state.capacity.node_devices import GPU, NodeDevices, is_slice
 from scheduler.state.capacity.summary import NamespaceCapacity

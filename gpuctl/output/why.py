@@ -16,7 +16,8 @@ from gpuctl.output.columns import Columns
 from gpuctl.output.outlook import summary, verdict
 from gpuctl.output.table import headed, show
 from gpuctl.output.text import plain, titled
-from gpuctl.pod_facts import ENDED, GATED, GOES, PLACED, WAITS, PodFacts, age
+from gpuctl.pod_facts import ENDED, GATED, GOES, PLACED, WAITS, PodFacts
+from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import Admitted, Decided, PodAnswer, Waiting
 
 STATES: Final = {

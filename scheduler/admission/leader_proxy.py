@@ -1,4 +1,4 @@
-"""A standby forwards the admission queries of its webhook to the leader.
+"""A standby forwards the queries of its webhook to the leader.
 
 Only the leader reserves (design 5.13), and the API server calls any replica. The leader's address
 comes from its Lease, and its certificate must have the name of the Service. The leader requires a
@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +40,9 @@ RELOAD_S: Final = 10.0
 WARN_AFTER_S: Final = 60.0
 NOT_LEADING: Final = 421
 UNANSWERED: Final = 503
+
+#: Answers the body of a query.
+Answer = Callable[[bytes], Awaitable[Reply]]
 
 log = structlog.get_logger("admission")
 
@@ -89,20 +92,20 @@ def settings_from(section: config.Forward, pod_ip: str) -> LeaderProxySettings |
 
 async def serve(
     settings: LeaderProxySettings,
-    answer: Callable[[bytes], Awaitable[Reply]],
+    answers: Mapping[str, Answer],
     tally: ConnectionMetrics,
 ) -> None:
-    """Answer other replicas until cancelled; ``answer`` must not forward queries."""
+    """Answer other replicas until cancelled; the ``answers``, by path, must not forward queries."""
 
     def gate(head: Head) -> Reply | int:
-        if (head.method, head.path) != ("POST", PATH):
+        if head.method != "POST" or head.path not in answers:
             return Reply(404, b"there is nothing here", TEXT)
         if not _is_known(settings, head.headers.get("Authorization", "")):
             return Reply(401, b"a replica's token is required", TEXT)
         return BODY_MAX
 
     context = _server_context(settings)
-    server = Server(lambda request: answer(request.body), REPLICAS, tally, gate)
+    server = Server(lambda request: answers[request.head.path](request.body), REPLICAS, tally, gate)
     listener = listen(settings.address)
     async with server.serving(listener, context, BUDGET_S):
         await _follow(settings, context)
@@ -140,16 +143,17 @@ class LeaderProxy:
         self._session: aiohttp.ClientSession | None = None
         self._silent_until = float("-inf")
 
-    async def ask(self, body: bytes) -> Reply:
+    async def ask(self, body: bytes, path: str = PATH, budget_s: float | None = None) -> Reply:
         """The leader's answer; 421 without a leader, 503 without an answer in time."""
+        budget_s = self._budget_s if budget_s is None else budget_s
         address = self._leader()
         if not address:
             return Reply(NOT_LEADING, b"no scheduler leads")
         try:
-            async with asyncio.timeout(self._budget_s):
-                return await self._exchange(address, body)
+            async with asyncio.timeout(budget_s):
+                return await self._exchange(address, path, body)
         except TimeoutError:
-            problem = f"no answer within {self._budget_s:g} s"
+            problem = f"no answer within {budget_s:g} s"
         except (aiohttp.ClientError, OSError, ValueError) as error:
             problem = str(error) or type(error).__name__
         self._warn(address, problem)
@@ -160,10 +164,10 @@ class LeaderProxy:
         if self._session is not None:
             await self._session.close()
 
-    async def _exchange(self, address: str, body: bytes) -> Reply:
+    async def _exchange(self, address: str, path: str, body: bytes) -> Reply:
         session = await self._fresh_session()
         headers = {"Authorization": f"Bearer {_token(self._settings)}"}
-        url = f"https://{address}{PATH}"
+        url = f"https://{address}{path}"
         return await ask(session, url, body, headers, server_name=self._settings.server_name)
 
     async def _fresh_session(self) -> aiohttp.ClientSession:

@@ -1,5 +1,7 @@
 """Answers admission queries of the webhook over a Unix socket: ``POST /place/v1``.
 
+``more`` has the pages of the aggregated decisions API, if it is enabled.
+
 It runs in the loop's own process and thread, so an answer uses exactly the state of decisions. Only
 this server creates the ids and times of reservations. A replica that does not lead forwards queries
 to the leader if configured; the leader receives them through ``forwarded``.
@@ -9,13 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import structlog
 
 from scheduler.admission import local_socket
+from scheduler.admission.aggregated import Page
 from scheduler.admission.leader_proxy import NOT_LEADING, LeaderProxy
 from scheduler.decide.admission.admit import (
     Admission,
@@ -56,6 +60,8 @@ AS_ASKED = AdmissionDecision()
 #: Queries that wait for room at once; others are answered without a reservation.
 WAITING_MAX = 64
 
+NO_PAGES: Final[Mapping[tuple[str, str], Page]] = {}
+
 log = structlog.get_logger("admission")
 _QUERY = msgspec.json.Decoder(AdmissionQuery)
 _FORWARDED = {200: "answered", NOT_LEADING: "no_leader"}
@@ -72,11 +78,13 @@ class AdmissionServer:
         clock: Callable[[], float],
         forward: LeaderProxy | None = None,
         webhook: WebhookLiveness | None = None,
+        more: Mapping[tuple[str, str], Page] = NO_PAGES,
     ) -> None:
         self._loop = loop
         self._contain = loop.contain
         self._webhook = webhook or WebhookLiveness()
         self._forward = forward
+        self._more = more
         self._rules = rules
         self._metrics = metrics
         self._clock = clock
@@ -96,6 +104,8 @@ class AdmissionServer:
         if asked == ("GET", ALIVE_PATH):
             self._webhook.beat(self._clock())
             return Reply(204)
+        if asked in self._more:
+            return self._more[asked](request)
         if asked != ("POST", PATH):
             return Reply(404, b"there is nothing here", TEXT)
         reply = self._reply(request.body, ROOM_WAIT_S)

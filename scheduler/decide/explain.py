@@ -69,6 +69,8 @@ class PreemptionOutcome(
     devices that become free. ``refusals`` are the nodes that would
     not take the pod even without every pod that may be preempted.
 
+    ``elsewhere`` counts victims in namespaces that the reader may not read.
+
     ``barred`` is why the pod itself preempts no pod: the victims are those that it would preempt.
     ``spared`` are the pods that may not be preempted, on the nodes where their end could help. Both
     are in a decision on the current state only (``explain_now``).
@@ -76,6 +78,7 @@ class PreemptionOutcome(
 
     node: str = ""
     victims: tuple[VictimOutcome, ...] = ()
+    elsewhere: int = 0
     violations: int = 0
     claims: str = ""
     refusals: tuple[Refusal, ...] = ()

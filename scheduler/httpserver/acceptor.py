@@ -36,6 +36,10 @@ log = structlog.get_logger("http")
 _NO_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _MAPPED: Final = "::ffff:"
 
+#: One context, or what returns the context of the next connection: a context cannot forget an
+#: authority that it trusts.
+TlsContext = ssl.SSLContext | Callable[[], ssl.SSLContext]
+
 # The class attribute is the only way to set the size; a test checks the memory of a connection.
 sslproto.SSLProtocol.max_size = TLS_BUFFER
 
@@ -49,7 +53,7 @@ class Acceptor:
         inner: Callable[[], asyncio.Protocol],
         limits: Limits,
         tally: ConnectionMetrics,
-        context: ssl.SSLContext | None = None,
+        context: TlsContext | None = None,
     ) -> None:
         """``inner`` creates aiohttp's protocol for a connection; ``context`` enables TLS."""
         self.limits = limits
@@ -189,7 +193,7 @@ class Acceptor:
         options: dict[str, Any] = {}
         if self._context is not None:
             options = {
-                "ssl": self._context,
+                "ssl": self._context() if callable(self._context) else self._context,
                 # The sweep comes first, and counts the drop.
                 "ssl_handshake_timeout": self.limits.handshake_s + 2 * self.limits.sweep_s,
                 "ssl_shutdown_timeout": self.limits.farewell_s,
@@ -213,7 +217,7 @@ async def accepting(
     inner: Callable[[], asyncio.Protocol],
     limits: Limits,
     tally: ConnectionMetrics,
-    context: ssl.SSLContext | None = None,
+    context: TlsContext | None = None,
 ) -> AsyncIterator[Acceptor]:
     """Accept connections for the duration of the block.
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 import asyncio
 import enum
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from scheduler.httpserver.connection_metrics import Dropped
 from scheduler.httpserver.limits import HEAD_MAX, Limits
@@ -71,6 +71,12 @@ class Owner(Protocol):
         """A limit ended the connection."""
 
 
+def _common_name(certificate: Mapping[str, Any]) -> str:
+    """The common name of a certificate's subject, as ``getpeercert`` returns it."""
+    names = (pair for part in certificate.get("subject", ()) for pair in part)
+    return next((value for name, value in names if name == "commonName"), "")
+
+
 class Connection(asyncio.Protocol):
     """One connection of a listener; ``inner`` creates its aiohttp protocol."""
 
@@ -94,6 +100,8 @@ class Connection(asyncio.Protocol):
         self._stage_due = self._unread_due = _NEVER
         #: Whether the client showed a certificate of the authority for clients.
         self.is_known = False
+        #: The common name of that certificate.
+        self.client_name = ""
         self._inner: asyncio.Protocol | None = None
         self._transport: asyncio.Transport | None = None
         self._head_size = 0
@@ -121,7 +129,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open; with TLS the handshake has ended."""
         self._transport = cast(asyncio.Transport, transport)
-        self.is_known = bool(transport.get_extra_info("peercert"))
+        certificate = transport.get_extra_info("peercert") or {}
+        self.is_known = bool(certificate)
+        self.client_name = _common_name(certificate)
         self.wait(Stage.IDLE)  # aiohttp ends idle connections, after its keep-alive timeout
         self._inner = self._make_inner()
         self._inner.connection_made(transport)

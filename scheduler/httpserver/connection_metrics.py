@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-Port = Literal["webhook", "socket", "replicas", "health", "decisions"]
+Port = Literal["webhook", "aggregated", "socket", "replicas", "health", "decisions"]
 #: The reason why an open connection was closed: the total limit, the limit of its address, no file
 #: descriptors left, or a timeout of the handshake, a head, a body or an unread response.
 Dropped = Literal["crowded", "address", "files", "handshake", "head", "body", "unread"]

@@ -72,6 +72,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 #: Port 8443 of the webhook: reviews.
 REVIEWS: Final = Limits(connections=1000, per_address=600, body=3 * MIB, bodies=16 * MIB)
+#: Port 8445 of the webhook, if enabled: API servers read decisions for users.
+AGGREGATED: Final = Limits(connections=256, per_address=128)
 #: The Unix socket of the scheduler; its only client is the webhook in the same pod.
 SOCKET: Final = Limits(connections=256, per_address=256, body=4 * MIB, bodies=32 * MIB)
 #: The port on which the leader answers the other replicas.

@@ -20,6 +20,10 @@ class Head(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     #: Whether the client showed a trusted certificate.
     is_known: bool = False
+    #: The common name of that certificate; empty without one.
+    client_name: str = ""
+    #: What follows the question mark, as sent.
+    query: str = ""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -35,3 +39,5 @@ class Reply(msgspec.Struct, frozen=True):
     status: int
     content: bytes = b""
     content_type: str = JSON
+    #: The seconds after which the client asks again; 0: it is not told.
+    retry_after_s: int = 0

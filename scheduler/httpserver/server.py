@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
 from aiohttp import web
 
-from scheduler.httpserver.acceptor import accepting
+from scheduler.httpserver.acceptor import TlsContext, accepting
 from scheduler.httpserver.body_limiter import Body, BodyLimiter, TooManyBytes
 from scheduler.httpserver.connection import Connection
 from scheduler.httpserver.connection_metrics import ConnectionMetrics
@@ -74,7 +73,7 @@ class Server:
 
     @asynccontextmanager
     async def serving(
-        self, listener: socket.socket, context: ssl.SSLContext | None, grace_s: float
+        self, listener: socket.socket, context: TlsContext | None, grace_s: float
     ) -> AsyncIterator[None]:
         """Serve for the duration of the block; then finish open requests within the grace
         period.
@@ -93,7 +92,12 @@ class Server:
         if raw.transport is None:  # the client disconnected before its request was handled
             return web.Response(status=400)
         connection = cast(Connection, raw.transport.get_protocol())
-        head = Head(raw.method, raw.raw_path.partition("?")[0], raw.headers, connection.is_known)
+        path, _, query = raw.raw_path.partition("?")
+        head = Head(
+            *(raw.method, path, raw.headers, connection.is_known),
+            client_name=connection.client_name,
+            query=query,
+        )
         problem = _refused(raw)
         if problem is not None:
             return self._response(raw, connection, problem, is_last=True)
@@ -150,6 +154,8 @@ class Server:
         is_whole = raw.content.is_eof()
         connection.answered(reply.status, is_whole=is_whole)
         headers = {"Content-Type": reply.content_type, "Server": _NAME}
+        if reply.retry_after_s:
+            headers["Retry-After"] = str(reply.retry_after_s)
         response = web.Response(status=reply.status, body=reply.content, headers=headers)
         if is_last or not is_whole or self._is_ending or _wants_close(raw):
             response.force_close()

@@ -74,6 +74,8 @@ WATCH_LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 RETRY_AFTER_S_MAX: Final = 60
 DECISIONS_MAX: Final = 1_000
 DECISIONS_OF_A_POD_MAX: Final = 20
+DECISIONS_OF_A_NAMESPACE_MAX: Final = 500
+DECISIONS_QUERY_LENGTH_MAX: Final = 2_048
 SNAPSHOT_WAIT_S_MAX: Final = 3_600
 QUESTIONS_WAITING_MAX: Final = 8
 # --- selectors of devices ----------------------------------------------------------------
@@ -321,12 +323,22 @@ TABLE: Final = (
         "each one has a line per node",
     ),
     Limit(
+        "DECISIONS_OF_A_NAMESPACE_MAX", DECISIONS_OF_A_NAMESPACE_MAX, "pods",
+        "`kubectl get decisions`", "the other pods are counted in `remainingItemCount`",
+        "with their messages they fit into one answer of the scheduler",
+    ),
+    Limit(
+        "DECISIONS_QUERY_LENGTH_MAX", DECISIONS_QUERY_LENGTH_MAX, "characters",
+        "the query of a request to `decisions.gpu-scheduler.io`", "400 with a message",
+        "kubectl sends a limit",
+    ),
+    Limit(
         "SNAPSHOT_WAIT_S_MAX", SNAPSHOT_WAIT_S_MAX, "s", "`/snapshot?wait=`",
         "400 with a message", "a pod is tried again within five minutes",
     ),
     Limit(
         "QUESTIONS_WAITING_MAX", QUESTIONS_WAITING_MAX, "requests",
-        "`/decisions` and `/capacity` that wait while another one is answered",
+        "`/decisions`, `/capacity` and `kubectl get decisions` that wait for the answer to another",
         "503 with a message and `Retry-After`; `gpuctl` asks again",
         "one question at a time shares the process with the decisions",
     ),

@@ -36,6 +36,7 @@ from scheduler.state.capacity.node_devices import DeviceAmount
 from tests.builders import node, pod
 from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage, playing
+from tools.controlplane.ports import free_ports
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 CONFIG = Config(maps=Maps(allow="all"))
@@ -48,11 +49,7 @@ class Asking:
     """A loop with its handler, and a way to ask."""
 
     def __init__(
-        self,
-        stage: Stage,
-        session: aiohttp.ClientSession,
-        url: str,
-        questions: QuestionQueue,
+        self, stage: Stage, session: aiohttp.ClientSession, url: str, questions: QuestionQueue
     ) -> None:
         self.stage = stage
         self.url = url
@@ -84,14 +81,17 @@ async def asking() -> AsyncIterator[Asking]:
         retelling = DecisionRenderer(clock, lambda: NOON)
         camera = StateCapture(stage.loop, journal, CONFIG, "gpu-scheduler 0", clock, lambda: NOON)
         sums = CapacityReport(stage.loop, lambda: True, clock, lambda: NOON)
-        handler = DecisionsHandler(stage.loop, journal, camera, sums, retelling, lambda: LEADER)
+        questions = QuestionQueue()
+        handler = DecisionsHandler(
+            *(stage.loop, journal, camera, sums, retelling, lambda: LEADER, questions)
+        )
         runner = web.AppRunner(handler.application(), shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         stage.see(ev.NodeUpdated(node("a", gpus=4)), ev.NodeUpdated(node("b", gpus=2)))
         stage.sync()
         url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        yield Asking(stage, session, url, handler.questions)
+        yield Asking(stage, session, url, questions)
         await runner.cleanup()
 
 
@@ -325,12 +325,6 @@ async def test_a_snapshot_of_the_next_decision_repeats_that_decision(asking: Ask
     assert again.now.node == "b"
 
 
-def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
-
-
 class Term:
     """Leads in its fourth term."""
 
@@ -346,13 +340,13 @@ def tasks_of(config: Config, stage: Stage) -> Iterator[tuple[str, Any]]:
     capacity = CapacityReport(stage.loop, term.leads, stage.clock, lambda: NOON)
     return decision_tasks(
         *(config, "host_0123456789", stage.loop, stage.journal, term, stage.metrics),
-        *(capacity, stage.clock, lambda: NOON),
+        *(capacity, stage.clock, lambda: NOON, QuestionQueue()),
     )
 
 
 async def test_configuration_enables_the_api_parts(tmp_path: Any) -> None:
     stage = Stage()
-    address = free_address()
+    address = f"127.0.0.1:{free_ports(1)[0]}"
     config = msgspec.structs.replace(CONFIG, decisions_address=address)
     config = msgspec.structs.replace(
         config, journal=msgspec.structs.replace(config.journal, path=str(tmp_path / "j"))

@@ -27,6 +27,7 @@ OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "healthAddress",
             "forward",
             "certificates",
+            "decisionsApi",
         ),
         "Webhook": ("enabled", "socket"),
         "LeaderElection": ("resourceName", "resourceNamespace"),

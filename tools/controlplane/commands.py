@@ -31,6 +31,9 @@ USERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     KWOK: ("kwok", ("system:masters",)),
 }
 
+#: The common name of the certificate by which aggregated APIs know the API server.
+FRONT_PROXY: Final = "front-proxy-client"
+
 #: An API server with the Node authorizer and NodeRestriction, as in real clusters, beside RBAC.
 NODE_AUTHORIZATION: Final = (
     "--authorization-mode=Node",
@@ -75,6 +78,14 @@ def api_server(layout: Layout, options: Options) -> list[str]:
         f"--service-account-key-file={pki / 'service-account.key'}",
         f"--service-account-signing-key-file={pki / 'service-account.key'}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
+        # Aggregated APIs know the API server by this certificate, of an authority of its own.
+        f"--proxy-client-cert-file={layout.front_proxy / f'client-{FRONT_PROXY}.crt'}",
+        f"--proxy-client-key-file={layout.front_proxy / f'client-{FRONT_PROXY}.key'}",
+        f"--requestheader-client-ca-file={layout.front_proxy / 'ca.crt'}",
+        f"--requestheader-allowed-names={FRONT_PROXY}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         "--authorization-mode=RBAC",
         "--allow-privileged=true",
     ]

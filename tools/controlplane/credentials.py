@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from tools.controlplane.client import Client
-from tools.controlplane.commands import API_SERVER, USERS
+from tools.controlplane.commands import API_SERVER, FRONT_PROXY, USERS
 from tools.controlplane.identity import Identity
 from tools.controlplane.layout import Layout
 from tools.controlplane.pki import Authority, Pair, service_account_key
@@ -41,6 +41,7 @@ class Credentials:
         layout = self._layout
         service_account_key(layout.certificates)
         self.authority.server(API_SERVER, (layout.address, *API_SERVER_HOSTS))
+        Authority(layout.front_proxy).client(FRONT_PROXY)
         admin = self.authority.client(ADMIN, ["system:masters"])
         self._of(certificate=admin).write_kubeconfig(layout.kubeconfig(ADMIN))
         for name, (user, groups) in USERS.items():

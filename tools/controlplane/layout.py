@@ -71,6 +71,11 @@ class Layout:
         return self.directory / "pki"
 
     @property
+    def front_proxy(self) -> Path:
+        """The folder of the front proxy's authority and certificate."""
+        return self.certificates / "front-proxy"
+
+    @property
     def etcd_data(self) -> Path:
         """The data directory of etcd."""
         return self.directory / "etcd"

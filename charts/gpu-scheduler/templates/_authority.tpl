@@ -27,6 +27,19 @@ which all templates of a rendering share.
 {{- toYaml .Release.gpuSchedulerAuthority -}}
 {{- end -}}
 
+{{/*
+What the API server trusts of the webhook's certificate, base64. With cert-manager it is
+cert-manager's: the chart leaves it out, so no upgrade and no ArgoCD takes it away.
+*/}}
+{{- define "gpu-scheduler.caBundle" -}}
+{{- $s := include "gpu-scheduler.settings" . | fromYaml -}}
+{{- if eq $s.webhook.mode "existingSecret" -}}
+{{- (.Values.webhook | default dict).caBundle -}}
+{{- else if eq $s.webhook.mode "self" -}}
+{{- (include "gpu-scheduler.authority" . | fromYaml).bundle | b64enc -}}
+{{- end -}}
+{{- end -}}
+
 {{/* "true" where a release before decision 0025 has a role on the registration, else empty. */}}
 {{- define "gpu-scheduler.hasFormerRole" -}}
 {{- $name := printf "%s-certificates" (include "gpu-scheduler.fullname" .) -}}

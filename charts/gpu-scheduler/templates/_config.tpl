@@ -27,5 +27,6 @@
 {{- $_ := set $forward "tokenFile" (printf "%s/token" $s.webhook.kept) -}}
 {{- $_ := set $config "forward" $forward -}}
 {{- end }}
+{{- if $s.aggregated }}{{ $_ := set $config "decisionsApi" (dict "aggregated" true) }}{{ end -}}
 {{- toYaml $config -}}
 {{- end -}}

@@ -125,12 +125,18 @@ topologySpreadConstraints:
     {{- if $webhook.clientCAConfigMap }}
     - --client-ca=/client-ca/ca.crt
     {{- end }}
+    {{- if $s.aggregated }}
+    - --decisions-port={{ $s.decisionsPort }}
+    {{- end }}
     {{- if $scheduler.logJson }}
     - --log-format=json
     {{- end }}
     - --log-level={{ ternary "debug" ($scheduler.logLevel | default "info") (default false $scheduler.verbose) }}
   ports:
     - {name: webhook, containerPort: {{ $s.webhook.port }}, protocol: TCP}
+    {{- if $s.aggregated }}
+    - {name: decisions, containerPort: {{ $s.decisionsPort }}, protocol: TCP}
+    {{- end }}
   # The certificate may not exist yet.
   startupProbe:
     httpGet: {path: /healthz, port: webhook, scheme: HTTPS}

@@ -20,6 +20,7 @@ missing: the values of an older release do not have newer keys.
 {{- $metrics := $values.metrics | default dict -}}
 {{- $admission := $values.admissionPolicies | default dict -}}
 {{- $forwarding := $values.forwarding | default dict -}}
+{{- $decisions := $values.decisionsApi | default dict -}}
 {{- $health := $values.service | default dict -}}
 {{- $config := $values.config | default dict -}}
 {{- /* YAML reads a bare on or off as a boolean. */}}
@@ -62,6 +63,8 @@ flowSchemas: {{ include "gpu-scheduler.on" (list ($values.flowSchemas | default 
 tests: {{ include "gpu-scheduler.on" (list ($values.tests | default dict).enabled true) | default "false" }}
 forwards: {{ and (eq $enabled "true") (eq (include "gpu-scheduler.on" (list $forwarding.enabled true)) "true") }}
 forwardPort: {{ $forwarding.port | default 8444 }}
+aggregated: {{ not (empty $decisions.aggregated) }}
+decisionsPort: {{ $decisions.port | default 8445 }}
 webhook:
   enabled: {{ $enabled | default "false" }}
   mode: {{ $mode }}

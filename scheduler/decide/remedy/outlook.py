@@ -52,11 +52,15 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 
 class Closest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The node that lacks the least; ``text`` is what it lacks."""
+    """The node that lacks the least; ``text`` is what it lacks.
+
+    ``elsewhere`` counts holders in namespaces that the reader may not read.
+    """
 
     node: str
     text: str
     holders: tuple[Holder, ...] = ()
+    elsewhere: int = 0
     others: int = 0
 
 

@@ -6,31 +6,21 @@ long answers take turns, in parts (``questions``).
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
 import msgspec
 from aiohttp import web
 
-from scheduler.decide.explain import Outcome, meanings
-from scheduler.decide.remedy.outlook import Outlook
-from scheduler.decide.remedy.question import answer
 from scheduler.model.gpu.gpu_map import shown
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import DECISIONS_MAX, DECISIONS_OF_A_POD_MAX, SNAPSHOT_WAIT_S_MAX
-from scheduler.report.decisions.api_types import (
-    API_VERSION,
-    Decided,
-    Latest,
-    Leader,
-    PodAnswer,
-    Waiting,
-)
+from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.guard import Handler, guarded, refused
-from scheduler.report.decisions.journal import DecisionContext, Journal, Record
+from scheduler.report.decisions.journal import DecisionContext, Journal
+from scheduler.report.decisions.pod_answers import PodAnswers, decided
 from scheduler.report.decisions.questions import (
     RETRY_AFTER_S,
     Busy,
@@ -41,8 +31,6 @@ from scheduler.report.decisions.questions import (
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.report.decisions.waiters import TooManyWait
-from scheduler.state.queue.position import position
-from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
 LATEST_DEFAULT: Final = 100
 #: Maximum number of rejecting nodes of each decision in a list.
@@ -51,7 +39,7 @@ WAIT_DEFAULT_S: Final = 60
 
 
 class DecisionsHandler:
-    """Answers requests about one process's decisions."""
+    """Answers requests about one process's decisions; long answers wait for their turn."""
 
     def __init__(
         self,
@@ -61,15 +49,15 @@ class DecisionsHandler:
         capacity: CapacityReport,
         renderer: DecisionRenderer,
         leader: Callable[[], Leader],
+        questions: QuestionQueue,
     ) -> None:
-        #: The long answers that wait for their turn.
-        self.questions = QuestionQueue()
-        self._context = context
+        self._questions = questions
         self._journal = journal
         self._capture = capture
         self._capacity = capacity
         self._renderer = renderer
         self._leader = leader
+        self._pods = PodAnswers(context, journal, renderer, lambda: leader().leads)
 
     def application(self) -> web.Application:
         """The server's routes behind their guard."""
@@ -84,7 +72,7 @@ class DecisionsHandler:
     def _in_turn(self, handler: Handler) -> Handler:
         async def taking_turns(request: web.Request) -> web.StreamResponse:
             try:
-                async with self.questions.turn():
+                async with self._questions.turn():
                     if request.transport is None:  # the client did not wait for its turn
                         return web.Response(status=400)
                     return await handler(request)
@@ -102,7 +90,7 @@ class DecisionsHandler:
             leads=self._leader().leads,
             kept=len(self._journal),
             awaited=len(self._journal.awaited),
-            decisions=await self._decided(records, ROWS_IN_LIST_MAX),
+            decisions=await decided(self._renderer, records, ROWS_IN_LIST_MAX),
         )
         return _response(await encoded(latest, "decisions", part=1))
 
@@ -110,36 +98,10 @@ class DecisionsHandler:
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         most = DECISIONS_OF_A_POD_MAX
         limit = _number(request, "limit", most, most)
-        found = self._journal.about(namespace, name)
-        entry = self._entry(namespace, name)
-        if not found and entry is None:
+        about = await self._pods.about(namespace, name, limit)
+        if about is None:
             raise refused(web.HTTPNotFound, self._nothing(f"{namespace}/{name}"))
-        admission = self._journal.admission_of(entry.pod if entry is not None else found[0])
-        now, expected = (None, None) if entry is None else await self._decide_now(entry)
-        decisions = await self._decided(found[:limit])
-        about = PodAnswer(
-            api_version=API_VERSION,
-            namespace=namespace,
-            pod=name,
-            leads=self._leader().leads,
-            waiting=None if entry is None else await self._waiting(entry),
-            now=now,
-            outlook=expected,
-            decisions=decisions,
-            admission=None if admission is None else self._renderer.admitted(admission),
-            codes=meanings(_codes([now, *(one.outcome for one in decisions)])),
-        )
         return _response(await encoded(about, "decisions", part=1))
-
-    async def _decided(
-        self, records: Iterable[Record], rows_max: int | None = None
-    ) -> tuple[Decided, ...]:
-        """The decisions, each of which is one part."""
-        found = []
-        for record in records:
-            found.append(self._renderer.decided(record, rows_max))
-            await asyncio.sleep(0)
-        return tuple(found)
 
     async def _devices(self, request: web.Request) -> web.Response:
         with_holders = request.query.get("holders") == "1"
@@ -165,26 +127,6 @@ class DecisionsHandler:
     async def _leadership(self, _: web.Request) -> web.Response:
         return _json(self._leader())
 
-    def _entry(self, namespace: str, name: str) -> QueuedPodInfo | None:
-        """The waiting pod of that name; the younger one if an old one is still terminating."""
-        found = [
-            entry
-            for entry in self._context.queue.entries()
-            if entry.pod.name == name and entry.pod.namespace == namespace
-        ]
-        return found[-1] if found else None
-
-    async def _waiting(self, entry: QueuedPodInfo) -> Waiting:
-        place = await paused(position(entry, self._context.queue.entries()))
-        return self._renderer.waiting(entry, place)
-
-    async def _decide_now(self, entry: QueuedPodInfo) -> tuple[Outcome | None, Outlook | None]:
-        cluster, pipeline = self._context.cluster, self._context.pipeline
-        try:
-            return await paused(answer(cluster, entry.pod, pipeline))
-        except Exception:  # noqa: BLE001 - the loop reports the same error for this pod
-            return None, None
-
     def _nothing(self, key: str) -> str:
         kept = len(self._journal)
         leads = (
@@ -206,10 +148,6 @@ def _number(request: web.Request, name: str, default: int, most: int) -> int:
     if not number:
         raise refused(web.HTTPBadRequest, f"{name}: expected a number from 1 to {most}")
     return number
-
-
-def _codes(outcomes: Iterable[Outcome | None]) -> set[str]:
-    return {refusal.code for one in outcomes if one is not None for refusal in one.refusals}
 
 
 def _json(content: msgspec.Struct) -> web.Response:

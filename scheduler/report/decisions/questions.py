@@ -24,11 +24,11 @@ Result = TypeVar("Result")
 
 
 class Busy(Exception):
-    """Too many questions wait for their turn."""
+    """Too many questions wait for their turn, or this one waited too long."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the scheduler answers one question at a time, and {QUESTIONS_WAITING_MAX} wait;"
+            f"the scheduler answers one question at a time, and {reason};"
             f" ask again after {RETRY_AFTER_S} s"
         )
 
@@ -41,13 +41,19 @@ class QuestionQueue:
         self.waiting = 0
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait until no other question is answered; ``Busy`` if too many wait."""
+    async def turn(self, wait_s: float | None = None) -> AsyncIterator[None]:
+        """Wait until no other question is answered; ``Busy`` if too many wait.
+
+        ``wait_s`` limits the wait, for a client that does not tell when it gives up.
+        """
         if self.waiting >= QUESTIONS_WAITING_MAX:
-            raise Busy
+            raise Busy(f"{QUESTIONS_WAITING_MAX} wait")
         self.waiting += 1
         try:
-            await self._turn.acquire()
+            async with asyncio.timeout(wait_s):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise Busy(f"the others take more than {wait_s:g} s") from None
         finally:
             self.waiting -= 1
         try:

@@ -26,6 +26,7 @@ from scheduler.report.decisions.api_types import API_VERSION, Leader
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.journal import DecisionContext, Journal
 from scheduler.report.decisions.journal_file import JournalFile
+from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.report.metrics import Metrics
@@ -50,6 +51,7 @@ def decision_tasks(
     capacity: CapacityReport,
     clock: Callable[[], float],
     wall: Callable[[], datetime],
+    questions: QuestionQueue,
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     """The tasks that run beside the loop, by name."""
     renderer = DecisionRenderer(clock, wall)
@@ -67,6 +69,7 @@ def decision_tasks(
                 epoch=term.epoch,
                 scheduler=config.scheduler_name,
             ),
+            questions,
         )
         connections = metrics.connections.of("decisions")
         yield "decisions", serve(handler.application(), config.decisions_address, connections)

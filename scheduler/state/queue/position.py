@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -19,6 +19,8 @@ from scheduler.state.queue.equivalence_group import QueuedPodInfo
 BEFORE_MAX: Final = 3
 #: Entries that are compared in one part.
 PART: Final = 500
+
+Entry = TypeVar("Entry")
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -41,7 +43,7 @@ def position(entry: QueuedPodInfo, entries: Iterable[QueuedPodInfo]) -> Parts[Po
     return Position(place, len(every), tuple(one.pod for one in nearest))
 
 
-def in_slices(entries: Sequence[QueuedPodInfo]) -> Iterator[Sequence[QueuedPodInfo]]:
+def in_slices(entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
     """The entries in parts."""
     for at in range(0, len(entries), PART):
         yield entries[at : at + PART]

@@ -86,7 +86,7 @@ async def listening(settings: LeaderProxySettings) -> None:
 
 @asynccontextmanager
 async def leading(settings: LeaderProxySettings, answer: Answer = says_yes) -> AsyncIterator[None]:
-    task = asyncio.create_task(leader_proxy.serve(settings, answer, uncounted("replicas")))
+    task = asyncio.create_task(leader_proxy.serve(settings, {PATH: answer}, uncounted("replicas")))
     await listening(settings)
     try:
         yield

@@ -13,7 +13,7 @@ from scheduler.admission import leader_proxy
 from scheduler.admission.leader_proxy import BUDGET_S, LeaderProxy, LeaderProxySettings
 from scheduler.admission.server import ROOM_POLL_S, AdmissionServer
 from scheduler.httpserver.connection_metrics import uncounted
-from scheduler.model.admission import AdmissionDecision
+from scheduler.model.admission import PATH, AdmissionDecision
 from scheduler.state import event as ev
 from tests.builders import namespace, node, pod_json
 from tests.http.admission.test_admission_server import RULES, question
@@ -66,7 +66,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
             await stage.quiet()
         made = Pair(leader, standby, settings)
         serving = asyncio.create_task(
-            leader_proxy.serve(settings, made.theirs.forwarded, uncounted("replicas"))
+            leader_proxy.serve(settings, {PATH: made.theirs.forwarded}, uncounted("replicas"))
         )
         await listening(settings)
         yield made

@@ -16,6 +16,7 @@ def row(port: str, of: Limits) -> list[str]:
 def test_port_limits_table_equals_the_code() -> None:
     assert section("What outsiders can do to the ports") == [
         row("8443, reviews", limits.REVIEWS),
+        row("8445, decisions for users, if enabled", limits.AGGREGATED),
         row("the webhook's socket", limits.SOCKET),
         row("8444, replicas", limits.REPLICAS),
         row("8080, probes and metrics", limits.HEALTH),

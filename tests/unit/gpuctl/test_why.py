@@ -23,11 +23,11 @@ from gpuctl.pod_facts import (
     PodEvent,
     PodFacts,
     Reason,
-    age,
     facts_of,
 )
 from scheduler.decide.explain import Meaning, Outcome, Refusal
 from scheduler.decide.score_breakdown import NodeScore, Ranking
+from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import (
     API_VERSION,
     Admitted,

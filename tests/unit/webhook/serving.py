@@ -8,7 +8,7 @@ import datetime
 import io
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,3 +81,11 @@ def patch_of(response: dict[str, Any]) -> list[dict[str, Any]]:
     """The operations in a response."""
     operations: list[dict[str, Any]] = json.loads(base64.b64decode(response["patch"]))
     return operations
+
+
+async def until(check: Callable[[], Awaitable[bool]]) -> None:
+    """Ask until the answer is yes."""
+    while True:
+        if await check():
+            return
+        await asyncio.sleep(0.02)

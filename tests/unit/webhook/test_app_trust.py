@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from tests.unit.webhook.serving import (
     post,
     serving,
     session_for,
+    until,
     write,
 )
 from webhook.app import Server
@@ -71,14 +71,6 @@ async def answers(server: Server, trusted: CertificateBundle) -> bool:
                 return answer.status == 200
         except aiohttp.ClientConnectorCertificateError:
             return False
-
-
-async def until(check: Callable[[], Any]) -> None:
-    """Ask until the answer is yes."""
-    while True:
-        if await check():
-            return
-        await asyncio.sleep(0.02)
 
 
 async def test_client_certificate_is_required_where_configured(

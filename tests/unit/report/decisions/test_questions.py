@@ -129,6 +129,19 @@ async def test_questions_beyond_the_limit_are_refused() -> None:
     assert questions.waiting == 0
 
 
+async def test_question_with_a_limit_does_not_wait_longer() -> None:
+    questions = QuestionQueue()
+
+    async with questions.turn():
+        with pytest.raises(Busy, match="the others take more than 0 s; ask again after 2 s"):
+            async with questions.turn(wait_s=0.0):
+                pass
+    async with questions.turn(wait_s=0.0):
+        pass
+
+    assert questions.waiting == 0
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 5], ids=lambda count: f"{count}-entries")
 async def test_answer_in_parts_has_the_bytes_of_the_whole(count: int) -> None:
     capacity = Capacity(api_version=API_VERSION, leads=True, time="now", nodes_total=count)

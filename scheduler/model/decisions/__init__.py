@@ -1,0 +1,1 @@
+"""Messages of the aggregated decisions API between webhook and scheduler."""

@@ -1,0 +1,294 @@
+"""Users with ``view`` read the decisions of their namespace through a real API server.
+
+The APIService and the rights are those of the chart. Its Service is an ExternalName: no pod runs
+here, and EndpointSlices may not have loopback addresses.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import json
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from scheduler.model.decisions.messages import GROUP, VERSION
+from tests.controlplane.workloads import Watcher, pod
+from tests.unit.gpuctl.cli import gpuctl
+from tools.charts.copies import CHARTS
+from tools.charts.helm import template
+from tools.controlplane import ControlPlane, ControlPlaneError, FakeNode, add_nodes, wait_until
+from tools.controlplane.ports import LOOPBACK
+from tools.product import NAMESPACE, Product
+
+API: Final = f"/apis/{GROUP}/{VERSION}"
+SERVED: Final = f"{VERSION}.{GROUP}"
+SERVICE: Final = f"/apis/apiregistration.k8s.io/v1/apiservices/{SERVED}"
+NAMES: Final = (SERVED, "gpu-scheduler-decisions", "gpu-scheduler-authentication-reader")
+#: The API server checks an APIService twice a minute, and the discovery after that.
+NOTICED_S: Final = 150.0
+#: The namespace controller doubles its pause after each failure, from 5 s to a minute.
+RETRIED_S: Final = 120.0
+GPU: Final = "nvidia.com/gpu"
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def cp(untouched: ControlPlane) -> ControlPlane:
+    """One of its own: an APIService without a server fails the discovery of all others."""
+    return untouched
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """The product with the aggregated decisions API."""
+    with Product(cp, tmp_path_factory.mktemp("product"), aggregated=True) as running:
+        apply(cp, running)
+        yield running
+
+
+def apply(cp: ControlPlane, product: Product) -> None:
+    """Create what the chart adds, and wait until the API server proxies."""
+    words = ("--set", "decisionsApi.aggregated=true")
+    rendered = template(
+        CHARTS / "gpu-scheduler", release="gpu-scheduler", namespace=NAMESPACE, words=words
+    )
+    every = [one for one in yaml.safe_load_all(rendered) if one]
+    added = [one for one in every if one["metadata"]["name"] in NAMES]
+    for one in added:
+        if one["kind"] == "APIService":
+            one["spec"]["caBundle"] = encoded(cp.ca_certificate)
+            one["spec"]["service"]["port"] = product.aggregated_port
+    meta = {"name": "gpu-scheduler-webhook", "namespace": NAMESPACE}
+    spec = {"type": "ExternalName", "externalName": "localhost"}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+    cp.kubectl("apply", "-f", "-", input=yaml.safe_dump_all([*added, service]))
+    cp.client.wait_for(SERVICE, is_available, what="the API server to reach the webhook")
+
+
+def encoded(path: Path) -> str:
+    """A file's content in base64, as an object's field has it."""
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+def is_available(service: Json) -> bool:
+    """Whether the API server proxies."""
+    conditions = service.get("status", {}).get("conditions", ())
+    return any(one["type"] == "Available" and one["status"] == "True" for one in conditions)
+
+
+@pytest.fixture(scope="module")
+def spaces(cp: ControlPlane, product: Product) -> tuple[str, str]:
+    """Two namespaces that share a node: ours has one GPU and a pod that waits, theirs the rest."""
+    add_nodes(cp.client, [FakeNode(name="shared", gpus=4)])
+    for space in ("ours", "theirs"):
+        cp.kubectl("create", "namespace", space)
+        cp.wait_for_service_account(space)
+    ours, theirs = Watcher(cp, "ours"), Watcher(cp, "theirs")
+    theirs.create(pod("secret-holder", limits={GPU: "3"}))
+    theirs.wait_bound(1)
+    ours.create(pod("web", limits={GPU: "1"}))
+    ours.wait_bound(1)
+    theirs.create(pod("secret-first", limits={GPU: "2"}))
+    theirs.wait_explained("secret-first", "Insufficient")
+    ours.create(pod("big", limits={GPU: "2"}))
+    ours.wait_explained("big", "Insufficient")
+    assert product.is_running("webhook")
+    return "ours", "theirs"
+
+
+@pytest.fixture(scope="module")
+def tenant(cp: ControlPlane, spaces: tuple[str, str]) -> str:
+    """A user with ``view`` in one of them."""
+    ours, _ = spaces
+    cp.kubectl("create", "rolebinding", "tenant", "-n", ours, "--clusterrole=view", "--user=jane")
+
+    def may() -> bool:
+        words = ("auth", "can-i", "get", f"decisions.{GROUP}", "-n", ours, "--as=jane")
+        try:
+            return cp.kubectl(*words).strip() == "yes"
+        except ControlPlaneError:
+            return False
+
+    wait_until(may, what="view to have the right")
+    return "jane"
+
+
+def refused(call: Callable[[], object]) -> str:
+    """What kubectl says; the call must fail."""
+    with pytest.raises(ControlPlaneError) as caught:
+        call()
+    return str(caught.value)
+
+
+@pytest.mark.smoke
+def test_view_reads_a_decision_of_its_namespace(cp: ControlPlane, tenant: str) -> None:
+    path = f"{API}/namespaces/ours/decisions/big"
+
+    text = cp.kubectl("get", "--raw", path, f"--as={tenant}")
+
+    found = json.loads(text)
+    assert (found["kind"], found["state"], found["reason"]) == (
+        "Decision",
+        "Pending",
+        "INSUFFICIENT",
+    )
+    closest = found["answer"]["outlook"]["closest"]
+    assert [one["pod"] for one in closest["holders"]] == ["web"]
+    assert closest["elsewhere"] == 1
+    assert "secret" not in text
+    assert found["answer"]["waiting"]["of"] == 2
+    assert "before" not in found["answer"]["waiting"]
+
+
+def test_kubectl_shows_a_table(cp: ControlPlane, tenant: str) -> None:
+    text = cp.kubectl("get", "decisions", "-n", "ours", f"--as={tenant}")
+
+    head, *lines = [line.split() for line in text.splitlines()]
+    assert head == ["POD", "STATE", "REASON", "NODE", "AGE"]
+    assert [line[:3] for line in lines] == [
+        ["big", "Pending", "INSUFFICIENT"],
+        ["web", "Scheduled", "shared"],
+    ]
+    assert "secret" not in text
+    listed = json.loads(cp.kubectl("get", "decisions", "-n", "ours", "-o", "json"))
+    assert [one["metadata"]["name"] for one in listed["items"]] == ["big", "web"]
+
+
+def test_other_namespaces_are_forbidden(cp: ControlPlane, tenant: str) -> None:
+    """By the API server, before it proxies."""
+    for path in (
+        f"{API}/namespaces/theirs/decisions/secret-first",
+        f"{API}/namespaces/theirs/decisions",
+        f"{API}/decisions",
+    ):
+        said = refused(functools.partial(cp.kubectl, "get", "--raw", path, f"--as={tenant}"))
+        assert "Forbidden" in said or "forbidden" in said
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/namespaces/ours/../theirs/decisions",
+        "/namespaces/ours%2F..%2Ftheirs/decisions",
+        "/namespaces/ours/decisions/../../theirs/decisions",
+        "/namespaces/ours/decisions?fieldSelector=metadata.name%3Dbig",
+    ],
+)
+def test_ambiguous_paths_lead_to_no_other_namespace(
+    cp: ControlPlane, tenant: str, path: str
+) -> None:
+    said = refused(lambda: cp.kubectl("get", "--raw", API + path, f"--as={tenant}"))
+
+    assert "secret" not in said
+
+
+def test_client_without_the_front_proxy_certificate_fails_in_tls(
+    cp: ControlPlane, product: Product, spaces: tuple[str, str]
+) -> None:
+    """The cluster's authority is another one: its administrator is refused, too."""
+    assert spaces
+    answers = [
+        ask(cp, product.aggregated_port, certificate)
+        for certificate in ("front-proxy/client-front-proxy-client", "client-admin", None)
+    ]
+
+    assert answers[0].startswith(b"HTTP/1.1 200 ")
+    assert answers[1:] == [b"", b""]
+
+
+def ask(cp: ControlPlane, port: int, certificate: str | None) -> bytes:
+    """The answer's first bytes to a request as the API server sends it; none if TLS fails."""
+    pki = cp.ca_certificate.parent
+    context = ssl.create_default_context(cafile=str(cp.ca_certificate))
+    if certificate is not None:
+        context.load_cert_chain(pki / f"{certificate}.crt", pki / f"{certificate}.key")
+    head = f"GET {API}/namespaces/theirs/decisions HTTP/1.1\r\nHost: x\r\nX-Remote-User: admin\r\n"
+    with (
+        contextlib.suppress(ssl.SSLError, ConnectionError),
+        socket.create_connection((LOOPBACK, port), timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname=LOOPBACK) as secured,
+    ):
+        secured.sendall(f"{head}\r\n".encode())
+        return secured.recv(4096)
+    return b""
+
+
+def test_watches_are_refused(cp: ControlPlane, tenant: str) -> None:
+    assert tenant
+    path = f"{API}/namespaces/ours/decisions?watch=true"
+
+    said = refused(lambda: cp.kubectl("get", "--raw", path))
+
+    assert "cannot be watched" in said
+
+
+def test_discovery_names_the_resource(cp: ControlPlane, product: Product) -> None:
+    """By the API server's aggregated discovery, which falls back to the group's documents."""
+    assert product.is_running("webhook")
+    text = cp.kubectl("api-resources", f"--api-group={GROUP}", "-o", "wide")
+
+    [_, line] = text.splitlines()
+    assert line.split()[:4] == ["decisions", f"{GROUP}/{VERSION}", "true", "Decision"]
+    assert "get,list" in line
+
+
+def test_gpuctl_why_needs_no_right_on_the_leader(cp: ControlPlane, tenant: str) -> None:
+    kubeconfig = str(cp.kubeconfig_for_user(tenant))
+
+    result = gpuctl("why", "big", "-n", "ours", "--kubeconfig", kubeconfig)
+
+    assert result.status == 2, result.err
+    assert "CAN start later" in result.out
+    assert "held by ours/web" in result.out
+    assert "and 1 pod of other namespaces" in result.out
+    assert "checked  now, by the leader" in result.out
+    assert "secret" not in result.out
+
+
+def test_reader_is_in_the_log(cp: ControlPlane, product: Product, tenant: str) -> None:
+    cp.kubectl("get", "--raw", f"{API}/namespaces/ours/decisions/big", f"--as={tenant}")
+
+    assert f"user={tenant}" in product.log("webhook")
+
+
+@pytest.mark.timeout(400)
+def test_api_without_a_server_blocks_namespaces_until_it_is_removed(
+    cp: ControlPlane, product: Product, spaces: tuple[str, str]
+) -> None:
+    """The price in docs/security.md, and the way out; the last test of this file."""
+    assert spaces
+    cp.kubectl("create", "namespace", "leaving")
+    path = "/api/v1/namespaces/leaving"
+    product.stop("webhook")
+    wait_until(lambda: GROUP in failed_discovery(cp), what="discovery to fail", timeout_s=NOTICED_S)
+
+    cp.kubectl("delete", "namespace", "leaving", "--wait=false")
+
+    def is_blocked(found: Json | None) -> bool:
+        conditions = (found or {}).get("status", {}).get("conditions", ())
+        types = {one["type"] for one in conditions if one["status"] == "True"}
+        return "NamespaceDeletionDiscoveryFailure" in types
+
+    cp.client.wait_for(path, is_blocked, what="the deletion to fail")
+    cp.kubectl("delete", "apiservice", SERVED, "--ignore-not-found")
+    cp.client.wait_for(
+        path, lambda found: found is None, what="the namespace to go", timeout_s=RETRIED_S
+    )
+
+
+def failed_discovery(cp: ControlPlane) -> str:
+    """What kubectl says of groups that cannot be discovered; empty if there is none."""
+    try:
+        cp.kubectl("api-resources")
+    except ControlPlaneError as error:
+        return str(error)
+    return ""
