@@ -32,10 +32,6 @@ API: Final = f"/apis/{GROUP}/{VERSION}"
 SERVED: Final = f"{VERSION}.{GROUP}"
 SERVICE: Final = f"/apis/apiregistration.k8s.io/v1/apiservices/{SERVED}"
 NAMES: Final = (SERVED, "gpu-scheduler-decisions", "gpu-scheduler-authentication-reader")
-#: The API server checks an APIService twice a minute, and the discovery after that.
-NOTICED_S: Final = 150.0
-#: The namespace controller doubles its pause after each failure, from 5 s to a minute.
-RETRIED_S: Final = 120.0
 GPU: Final = "nvidia.com/gpu"
 
 Json = dict[str, Any]
@@ -258,37 +254,3 @@ def test_reader_is_in_the_log(cp: ControlPlane, product: Product, tenant: str) -
     cp.kubectl("get", "--raw", f"{API}/namespaces/ours/decisions/big", f"--as={tenant}")
 
     assert f"user={tenant}" in product.log("webhook")
-
-
-@pytest.mark.timeout(400)
-def test_api_without_a_server_blocks_namespaces_until_it_is_removed(
-    cp: ControlPlane, product: Product, spaces: tuple[str, str]
-) -> None:
-    """The price in docs/security.md, and the way out; the last test of this file."""
-    assert spaces
-    cp.kubectl("create", "namespace", "leaving")
-    path = "/api/v1/namespaces/leaving"
-    product.stop("webhook")
-    wait_until(lambda: GROUP in failed_discovery(cp), what="discovery to fail", timeout_s=NOTICED_S)
-
-    cp.kubectl("delete", "namespace", "leaving", "--wait=false")
-
-    def is_blocked(found: Json | None) -> bool:
-        conditions = (found or {}).get("status", {}).get("conditions", ())
-        types = {one["type"] for one in conditions if one["status"] == "True"}
-        return "NamespaceDeletionDiscoveryFailure" in types
-
-    cp.client.wait_for(path, is_blocked, what="the deletion to fail")
-    cp.kubectl("delete", "apiservice", SERVED, "--ignore-not-found")
-    cp.client.wait_for(
-        path, lambda found: found is None, what="the namespace to go", timeout_s=RETRIED_S
-    )
-
-
-def failed_discovery(cp: ControlPlane) -> str:
-    """What kubectl says of groups that cannot be discovered; empty if there is none."""
-    try:
-        cp.kubectl("api-resources")
-    except ControlPlaneError as error:
-        return str(error)
-    return ""
