@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gpuctl.our_scheduler import OurScheduler
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.written_annotations import is_known, nearest
+
+if TYPE_CHECKING:  # its module imports the API client, which `simulate` does not need
+    from gpuctl.our_scheduler import OurScheduler
 
 #: How similar the name of a scheduler, and the name of an annotation behind our prefix, must be.
 NEAR: Final = 0.85

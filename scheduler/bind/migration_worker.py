@@ -66,6 +66,7 @@ class MigrationWorker:
         while True:
             action = await self._queue.get()
             if not self._term.leads():
+                self._answer_unsent(action)
                 continue
             match action:
                 case ReadOwner():
@@ -78,6 +79,12 @@ class MigrationWorker:
                     await self._complete(action)
                 case DeleteMigration(migration):
                     await self._delete(migration)
+
+    def _answer_unsent(self, action: MigrationAction) -> None:
+        """The planner waits for the answer to a read; controllers repeat the other requests."""
+        if isinstance(action, ReadOwner):
+            unsent = ev.OwnerRead(action.pod_uid, action.migration_id, None, is_sent=False)
+            self._inbox.enqueue(unsent)
 
     async def _create(self, migration: Migration) -> None:
         """Without a response the object may exist: the watch will show it."""

@@ -25,7 +25,7 @@ def test_no_metric_has_a_name_of_kube_schedulers(cp: ControlPlane, product: Prod
         theirs = families(f"https://127.0.0.1:{cp.layout.ports.scheduler}/metrics", tls)
     ours = families(f"http://127.0.0.1:{product.health_port}/metrics")
 
-    assert "scheduler_pending_pods" in theirs
+    assert "scheduler_queue_incoming_pods_total" in theirs
     assert "gpu_scheduler_pending_pods" in ours
     assert ours & theirs == set()
     assert {name for name in theirs if name.startswith("gpu_scheduler_")} == set()

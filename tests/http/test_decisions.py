@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import aiohttp
 import msgspec
@@ -29,14 +27,12 @@ from scheduler.report.decisions.api_types import (
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.renderer import DecisionRenderer
-from scheduler.report.decisions.service import decision_tasks, serve
 from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.state import event as ev
 from scheduler.state.capacity.node_devices import DeviceAmount
 from tests.builders import node, pod
 from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage, playing
-from tools.controlplane.ports import free_ports
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 CONFIG = Config(maps=Maps(allow="all"))
@@ -323,75 +319,3 @@ async def test_a_snapshot_of_the_next_decision_repeats_that_decision(asking: Ask
     [again] = replay_pods(snapshot)
     assert again.is_same
     assert again.now.node == "b"
-
-
-class Term:
-    """Leads in its fourth term."""
-
-    epoch: int | None = 4
-
-    def leads(self) -> bool:
-        return True
-
-
-def tasks_of(config: Config, stage: Stage) -> Iterator[tuple[str, Any]]:
-    """The tasks that explain the decisions of a stage."""
-    term = Term()
-    capacity = CapacityReport(stage.loop, term.leads, stage.clock, lambda: NOON)
-    return decision_tasks(
-        *(config, "host_0123456789", stage.loop, stage.journal, term, stage.metrics),
-        *(capacity, stage.clock, lambda: NOON, QuestionQueue()),
-    )
-
-
-async def test_configuration_enables_the_api_parts(tmp_path: Any) -> None:
-    stage = Stage()
-    address = f"127.0.0.1:{free_ports(1)[0]}"
-    config = msgspec.structs.replace(CONFIG, decisions_address=address)
-    config = msgspec.structs.replace(
-        config, journal=msgspec.structs.replace(config.journal, path=str(tmp_path / "j"))
-    )
-    works = tasks_of(config, stage)
-    tasks = [asyncio.create_task(work) for _, work in works]
-    url = f"http://{address}/leader"
-    async with aiohttp.ClientSession() as session, asyncio.timeout(PATIENCE_S):
-        while True:
-            with contextlib.suppress(aiohttp.ClientConnectionError):
-                async with session.get(url) as response:
-                    leader = msgspec.json.decode(await response.read(), type=Leader)
-                    break
-            await asyncio.sleep(0.001)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-    assert (leader.identity, leader.epoch, leader.leads) == ("host_0123456789", 4, True)
-    assert len(tasks) == 2
-
-
-async def test_disabled_api_does_not_run() -> None:
-    stage = Stage()
-    config = msgspec.structs.replace(CONFIG, decisions_address="")
-
-    assert list(tasks_of(config, stage)) == []
-
-
-async def test_occupied_port_does_not_end_the_scheduler(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        serving = asyncio.create_task(serve(web.Application(), address))
-        said = ""
-        async with asyncio.timeout(PATIENCE_S):
-            while "decisions API not available" not in said:
-                await asyncio.sleep(0.001)
-                captured = capfd.readouterr()
-                said += captured.err + captured.out
-
-        assert not serving.done()
-        assert address in said
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)

@@ -130,7 +130,7 @@ class MigrationPlanner:
         """The owner of a pod was read; the candidate whose migration may begin now."""
         candidate, _ = self._asking.pop(event.pod_uid, (None, 0.0))
         pod = self._state.cluster.pods.get(event.pod_uid)
-        if candidate is None or pod is None:
+        if candidate is None or pod is None or not event.is_sent:
             return None, NOTHING
         if event.facts is None:
             self._back_off(pod, now)

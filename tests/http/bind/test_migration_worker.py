@@ -197,6 +197,16 @@ async def test_failed_read_is_not_a_deleted_owner(api: FakeApi, client: Client) 
         assert await scene.inbox.next() == ev.OwnerRead("u-p", TICKET.id, None)
 
 
+async def test_read_that_was_not_sent_is_answered(api: FakeApi, client: Client) -> None:
+    """The planner waits for an answer for half a minute."""
+    async with running(client) as scene:
+        scene.leader.is_leading = False
+        scene.worker.send(read_owner_for(TICKET))
+
+        assert await scene.inbox.next() == ev.OwnerRead("u-p", TICKET.id, None, is_sent=False)
+    assert api.seen == []
+
+
 @pytest.mark.parametrize(
     "action",
     [
@@ -218,7 +228,8 @@ async def test_former_leader_sends_nothing(
         await asyncio.sleep(0)
         scene.leader.is_leading = True
         scene.worker.send(EvictPod(TICKET))
-        await scene.inbox.next()
+        while not isinstance(await scene.inbox.next(), ev.EvictionEnded):
+            pass
 
     assert [seen.path for seen in api.seen] == ["/api/v1/namespaces/team/pods/web-x/eviction"]
 

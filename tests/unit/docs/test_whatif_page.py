@@ -30,7 +30,7 @@ def test_every_field_is_named(shape: type[msgspec.Struct]) -> None:
 
 
 def test_every_option_is_named() -> None:
-    elsewhere = {"--kubeconfig", "--context", "--scheduler-namespace", "--lease"}
+    elsewhere = {"--kubeconfig", "--context", "--scheduler", "--scheduler-namespace", "--lease"}
     spelled = {"--namespace": "`-n NS`", "--output": "`-o FORMAT`", "--forward": "`--no-forward`"}
     options = {
         option

@@ -87,3 +87,13 @@ def asked(
     change = parse_change(add, drain, layout)
     read = read_manifest(documents, state, replicas)
     return answer(state, read, plan_of(state, change), lambda _: None)
+
+
+def starts(found: WhatIf) -> tuple[int, int]:
+    """The pods that start now, and with the change."""
+    assert found.change is not None
+    return found.now.starts, found.change.starts
+
+
+def places(found: WhatIf) -> dict[str, str]:
+    return {move.pod: move.node or ("stays" if move.stays else "waits") for move in found.moves}

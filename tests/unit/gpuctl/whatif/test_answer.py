@@ -14,14 +14,22 @@ from gpuctl.whatif.budgets import Health
 from gpuctl.whatif.recreated_pods import from_owner, from_pod
 from gpuctl.whatif.result import WhatIf
 from scheduler.model.gpu.device import Devices
-from scheduler.model.well_known import FALLBACK, ORIGINAL
 from scheduler.state.snapshot import Assumed
 from tests.builders import node, pod, pod_json
 from tests.storage import ZONE, claim, claim_json, uses, volume
-from tests.unit.gpuctl.cli import GPU, MIG_1G, MIG_2G, spec, workload
+from tests.unit.gpuctl.cli import GPU, spec, workload
 from tests.unit.gpuctl.cli import pod as written_pod
 from tests.unit.gpuctl.test_narrow_terminals import printed
-from tests.unit.gpuctl.whatif.live_world import A100, H100, Json, asked, budget, live, running
+from tests.unit.gpuctl.whatif.live_world import (
+    H100,
+    Json,
+    asked,
+    budget,
+    live,
+    places,
+    running,
+    starts,
+)
 
 
 def train(count: int = 2, gpus: int = 8, **metadata: Any) -> Json:
@@ -33,16 +41,6 @@ def train(count: int = 2, gpus: int = 8, **metadata: Any) -> Json:
 
 def h100(name: str, **fields: Any) -> Any:
     return node(name, gpus=8, labels=H100, **fields)
-
-
-def starts(found: WhatIf) -> tuple[int, int]:
-    """The pods that start now, and with the change."""
-    assert found.change is not None
-    return found.now.starts, found.change.starts
-
-
-def places(found: WhatIf) -> dict[str, str]:
-    return {move.pod: move.node or ("stays" if move.stays else "waits") for move in found.moves}
 
 
 def test_without_a_change_there_is_one_situation() -> None:
@@ -182,47 +180,6 @@ def test_unreadable_pod_is_named() -> None:
 
 
 # --- MIG layouts ---------------------------------------------------------------------------------
-
-
-def mig_node(name: str = "m1") -> Any:
-    return node(name, gpus=0, mig={"3g.40gb": 4}, labels=A100)
-
-
-def test_layout_moves_its_gpu_pods_and_makes_room() -> None:
-    pods = [running("a-1", "m1", mig={"3g.40gb": 1}), running("cpu", "m1")]
-    small = workload("Deployment", "web", spec(MIG_1G), replicas=14)
-
-    found = asked(live(mig_node(), pods=pods), small, layout=["m1=1g.10gb:7"])
-
-    assert starts(found) == (0, 14)
-    assert places(found) == {"a-1": "waits"}
-    assert found.moves[0].codes == ("INSUFFICIENT",)
-
-
-def test_layout_stays_while_a_pod_cannot_leave() -> None:
-    pods = [running("a-1", "m1", mig={"3g.40gb": 1}, owner="")]
-
-    found = asked(
-        live(mig_node(), pods=pods), written_pod("p", spec(MIG_1G)), layout=["m1=1g.10gb"]
-    )
-
-    assert starts(found) == (0, 0)
-    assert found.failed == ("the layout of m1 stays: team/a-1 cannot leave it",)
-
-
-def test_moved_pod_gets_its_first_wish_again() -> None:
-    """It fell back to a smaller slice before; its controller does not know that."""
-    original = '{"app":{"limits":{"nvidia.com/mig-2g.20gb":1}}}'
-    record = {ORIGINAL: original, FALLBACK: "2g.20gb->1g.10gb"}
-    pods = [running("a-1", "m1", mig={"1g.10gb": 1}, annotations=record)]
-    nodes = [node(name, mig={"1g.10gb": 1, "2g.20gb": 1}, labels=A100) for name in ("m1", "m2")]
-
-    planned = live(*nodes, pods=pods).recreated["team-a-1"]
-
-    limits = planned.raw["spec"]["containers"][0]["resources"]["limits"]
-    assert limits == {MIG_2G: 1}
-    assert planned.raw["metadata"]["annotations"] == {}
-    assert places(asked(live(*nodes, pods=pods), drain=["m1"])) == {"a-1": "m2"}
 
 
 def test_owner_template_is_preferred_to_the_pod() -> None:
