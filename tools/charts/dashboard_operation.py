@@ -67,8 +67,8 @@ MIG: Final[tuple[Panel, ...]] = (
     ),
     Panel(
         *("MIG", "MIG partitions per hour", "timeseries"),
-        "Requests for partitions that are created for a pod, by result. failed or timeout: the status"
-        " of the MigPartition (docs/mig-dynamic.md).",
+        "Requests for partitions that are created for a pod, by result. failed or timeout: the"
+        " status of the MigPartition (docs/mig-dynamic.md).",
         per_hour("gpu_scheduler_mig_partitions_total", "result"),
         "short",
     ),
