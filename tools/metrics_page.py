@@ -25,7 +25,9 @@ on its TLS port. The chart's `metrics.serviceMonitor.enabled` makes Prometheus s
 name has the prefix `gpu_scheduler_`, so that no series mixes with kube-scheduler's; a metric that
 kube-scheduler has too keeps its name behind the prefix. Label values come from closed lists, and
 none is the name of a pod. Beside these, both programs have `process_*` of the Prometheus client:
-memory, processor time, open files and the time of the start.
+memory, processor time, open files and the time of the start. A scrape configuration of your own
+that adds a label `namespace` needs `honor_labels: true`; else Prometheus renames that of the
+metrics, and the dashboard of `metrics.dashboards.enabled` finds no namespace.
 
 The gauges of devices are sums of the scheduler's state at the time of the scrape, by the same code
 as [`gpuctl top`](capacity.md). Only the leader has them, so a sum over replicas is right. The cost

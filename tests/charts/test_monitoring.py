@@ -1,53 +1,192 @@
-"""Alerts and panels ask for metrics that exist."""
+"""Alerts and panels ask for series and labels that exist, and say what to do."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from scheduler.report import metrics
-from scheduler.report.capacity_metrics import DEVICE_GAUGES
+from scheduler.model.crd.migration_result import MigrationResult
 from tests.charts.rendering import SCHEDULER, objects, one, settings
-from tools.charts.dashboard import PANELS
-from webhook.metrics import Metrics
+from tools.charts.dashboard import GPUS, render
+from tools.charts.dashboard import SCHEDULER as BOARD
+from tools.charts.dashboard_queries import Panel, filtered, labels, metrics
 
-NAME = re.compile(r"\b(?:gpu_scheduler|scheduler|leader_election)_[a-z_]+\b")
-SUFFIX = re.compile(r"_(?:total|bucket|sum|count)$")
-
-
-def known() -> set[str]:
-    """Every metric's name without the suffix of its kind."""
-    page = Metrics(lambda: 1.0).render().decode()
-    of_webhook = {line.split()[2] for line in page.splitlines() if line.startswith("# TYPE ")}
-    tables = (metrics.COUNTERS, metrics.GAUGES, metrics.HISTOGRAMS, DEVICE_GAUGES)
-    ours = {name for table in tables for name in table}
-    return {SUFFIX.sub("", name) for name in ours | of_webhook}
-
-
-def asked(expression: str) -> set[str]:
-    """The names in an expression."""
-    return {SUFFIX.sub("", name) for name in NAME.findall(expression)}
+PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+PANELS = (*BOARD.panels, *GPUS.panels)
+#: Every name in an expression that belongs to the programs or to the DCGM exporter.
+NAME = re.compile(r"\b(?:gpu_scheduler|scheduler|leader_election|DCGM)_\w+\b")
+VARIABLE = re.compile(r"\$\{?(\w+)")
+#: Labels in an expression: groups, and the matchers inside of braces.
+GROUP = re.compile(r"\b(?:by|ignoring) \(([^)]*)\)")
+MATCHER = re.compile(r"(\w+)(?:=~|!=|!~|=)\"")
+LEGEND = re.compile(r"\{\{(\w+)\}\}")
+ALERTS = "metrics.prometheusRule.enabled=true"
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel[0])
-def test_panels_query_existing_metrics(
-    panel: tuple[str, tuple[tuple[str, str], ...], str],
-) -> None:
-    for expression, _ in panel[1]:
-        assert asked(expression), expression
-        assert asked(expression) <= known()
+def names(panel: Panel) -> str:
+    return panel.title
 
 
-def test_alerts_query_existing_metrics_and_have_advice() -> None:
-    found = objects(SCHEDULER, *settings("metrics.prometheusRule.enabled=true"))
+def asked(text: str) -> set[str]:
+    """The labels that an expression or a legend names."""
+    groups = [label.strip() for found in GROUP.findall(text) for label in found.split(",")]
+    return {*groups, *MATCHER.findall(text), *LEGEND.findall(text)} - {""}
+
+
+def board(rendered: str) -> list[dict[str, Any]]:
+    """Every panel of a dashboard, also those inside of a row."""
+    rows = json.loads(rendered)["panels"]
+    return [panel for row in rows for panel in (row, *row.get("panels", ()))]
+
+
+def rules(*sets: str) -> list[dict[str, Any]]:
+    """The alerts that the chart renders."""
+    found = objects(SCHEDULER, *settings(ALERTS, *sets))
     (group,) = one(found, "PrometheusRule")["spec"]["groups"]
-    assert len(group["rules"]) == 6
-    for rule in group["rules"]:
-        assert asked(rule["expr"])
-        assert asked(rule["expr"]) <= known()
+    return list(group["rules"])
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=names)
+def test_panels_query_existing_series_and_labels(panel: Panel) -> None:
+    for query in panel.queries:
+        series = set(NAME.findall(query.expression))
+        assert series, query.expression
+        assert series == metrics(query.expression)
+        assert series <= labels().keys()
+        has = {label for name in series for label in labels()[name]}
+        legend = "" if panel.kind == "table" else query.legend
+        assert asked(query.expression) | asked(legend) <= has
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=names)
+def test_panels_have_a_description_and_a_unit(panel: Panel) -> None:
+    assert panel.description.endswith(".")
+    assert panel.unit
+    for query in panel.queries:
+        assert re.findall(r"\[(.*?)\]", query.expression) in (
+            [],
+            ["$__rate_interval"],
+            ["$__rate_interval"] * 2,
+        )
+
+
+def test_every_series_is_filtered_by_the_variables_it_has() -> None:
+    wanted = 'gpu_scheduler_node_devices{state="free",cluster=~"$cluster",node=~"$node"}'
+    variables = ("cluster", "namespace", "node")
+
+    assert filtered('sum(gpu_scheduler_node_devices{state="free"})', variables) == f"sum({wanted})"
+    assert filtered("DCGM_FI_DEV_GPU_UTIL", ("node",)) == "DCGM_FI_DEV_GPU_UTIL"
+    for panel in BOARD.panels:
+        for query in panel.queries:
+            for name, inside in re.findall(
+                r"\b(gpu_scheduler_\w+)\{([^}]*)\}", filtered(query.expression, BOARD.variables)
+            ):
+                has = set(labels()[name]) & BOARD.variables.keys()
+                assert {f'{label}=~"${label}"' for label in has} <= set(inside.split(","))
+
+
+@pytest.mark.parametrize("rendered", [render(BOARD), render(GPUS)], ids=["scheduler", "gpus"])
+def test_only_variables_of_the_dashboard_are_used(rendered: str) -> None:
+    known = {each["name"] for each in json.loads(rendered)["templating"]["list"]}
+    targets = [target for panel in board(rendered) for target in panel.get("targets", ())]
+    used = {name for target in targets for name in VARIABLE.findall(target["expr"])}
+
+    assert targets
+    assert used - {"__rate_interval"} <= known
+    assert {"uid": "${datasource}", "type": "prometheus"} in (
+        panel.get("datasource") for panel in board(rendered)
+    )
+
+
+def test_all_of_a_variable_finds_series_without_its_label() -> None:
+    _, *variables = json.loads(render(BOARD))["templating"]["list"]
+
+    assert [each["name"] for each in variables] == ["cluster", "job", "namespace", "model", "node"]
+    for each in variables:
+        assert each["includeAll"]
+        assert each["multi"]
+        assert each["allValue"] == ".*"
+        assert metrics(each["definition"].replace("(webhook_)?", "")) <= labels().keys()
+
+
+@pytest.mark.parametrize("rendered", [render(BOARD), render(GPUS)], ids=["scheduler", "gpus"])
+def test_panels_have_unique_ids_and_do_not_overlap(rendered: str) -> None:
+    found = board(rendered)
+    assert len({panel["id"] for panel in found}) == len(found)
+
+    squares = [set(cells(panel["gridPos"])) for panel in found]
+    assert all(left.isdisjoint(right) for left, right in combinations(squares, 2))
+    assert all(x < 24 for square in squares for x, _ in square)
+
+
+def cells(at: dict[str, int]) -> Iterator[tuple[int, int]]:
+    for x in range(at["x"], at["x"] + at["w"]):
+        for y in range(at["y"], at["y"] + at["h"]):
+            yield x, y
+
+
+def test_rows_answer_in_order_and_the_last_is_collapsed() -> None:
+    rows = [each for each in json.loads(render(BOARD))["panels"] if each["type"] == "row"]
+
+    titles = ["Now", "Capacity", "Waiting", "MIG", "Nodes", "Scheduler"]
+    assert [row["title"] for row in rows] == titles
+    assert [row["title"] for row in rows if row["collapsed"]] == ["Scheduler"]
+    assert [row["title"] for row in rows if row["panels"]] == ["Scheduler"]
+
+
+def test_alerts_query_existing_series_and_have_advice() -> None:
+    found = rules()
+    assert len(found) == 11
+    for rule in found:
+        series = set(NAME.findall(rule["expr"]))
+        assert series
+        assert series <= labels().keys()
+        has = {label for name in series for label in labels()[name]}
+        assert asked(rule["expr"]) <= has
+        assert rule["annotations"]["summary"]
         assert rule["annotations"]["description"]
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+        in_text = re.findall(r"\$labels\.(\w+)", str(rule["annotations"]))
+        assert set(in_text) <= asked(rule["expr"])
+
+
+def test_alerts_of_several_clusters_keep_their_label() -> None:
+    for rule in rules():
+        aggregated = re.findall(r"\b(?:sum|min|max|count)\b(?! by \(cluster\b)", rule["expr"])
+        assert aggregated == [], rule["alert"]
+
+
+def test_each_alert_has_a_section_of_the_runbook() -> None:
+    headings = set(re.findall(r"^### (\w+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    found = rules("metrics.prometheusRule.runbookUrl=https://docs.example/runbook")
+
+    assert {rule["alert"] for rule in found} == headings
+    for rule in found:
+        wanted = f"https://docs.example/runbook#{rule['alert'].lower()}"
+        assert rule["annotations"]["runbook_url"] == wanted
+    assert not any("runbook_url" in rule["annotations"] for rule in rules())
+
+
+def test_a_missing_standby_counts_where_there_is_one() -> None:
+    expected = {rule["alert"]: rule["expr"] for rule in rules("replicaCount=3")}
+    alone = {rule["alert"] for rule in rules("replicaCount=1")}
+
+    assert expected["GpuSchedulerStandbyMissing"].endswith("< 3")
+    assert "GpuSchedulerStandbyMissing" not in alone
+
+
+def test_alerts_of_migrations_name_existing_results() -> None:
+    (rule,) = [each for each in rules() if each["alert"] == "GpuSchedulerMigrationsFail"]
+    (results,) = re.findall(r'result=~"([^"]*)"', rule["expr"])
+
+    failures = {each.label for each in MigrationResult if each.is_failure}
+    assert failures <= set(results.split("|")) <= {each.label for each in MigrationResult}
 
 
 def test_a_monitor_finds_the_ports_of_both_services() -> None:
@@ -61,6 +200,7 @@ def test_a_monitor_finds_the_ports_of_both_services() -> None:
         for port in each["spec"]["ports"]
     }
     assert {endpoint["port"] for endpoint in monitor["endpoints"]} == ports
+    assert [each["port"] for each in monitor["endpoints"] if each.get("honorLabels")] == ["health"]
 
 
 def test_monitoring_objects_can_be_in_the_namespace_of_prometheus() -> None:
@@ -76,11 +216,11 @@ def test_monitoring_objects_can_be_in_the_namespace_of_prometheus() -> None:
     found = objects(SCHEDULER, *words)
 
     monitor = one(found, "ServiceMonitor")
-    board = one(found, "ConfigMap", "gpu-scheduler-dashboards")
+    dashboards = one(found, "ConfigMap", "gpu-scheduler-dashboards")
     rule = one(found, "PrometheusRule")
-    assert {each["metadata"]["namespace"] for each in (monitor, board, rule)} == {"monitoring"}
+    assert {each["metadata"]["namespace"] for each in (monitor, dashboards, rule)} == {"monitoring"}
     assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["gpu-scheduler-system"]}
-    assert board["metadata"]["annotations"] == {"grafana_folder": "GPUs"}
+    assert dashboards["metadata"]["annotations"] == {"grafana_folder": "GPUs"}
 
 
 def test_the_dashboard_is_shipped_with_the_label_of_the_sidecar() -> None:
@@ -88,4 +228,4 @@ def test_the_dashboard_is_shipped_with_the_label_of_the_sidecar() -> None:
     gpu_models = one(found, "ConfigMap", "gpu-scheduler-dashboards")
     assert gpu_models["metadata"]["labels"]["grafana_dashboard"] == "1"
     (content,) = gpu_models["data"].values()
-    assert len(json.loads(content)["panels"]) == len(PANELS)
+    assert json.loads(content) == json.loads(render(BOARD))

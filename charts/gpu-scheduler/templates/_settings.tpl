@@ -49,6 +49,7 @@ account: {{ $account.name | default (ternary $fullname "default" (eq (include "g
 makesAccount: {{ include "gpu-scheduler.on" (list $account.create true) | default "false" }}
 makesRoles: {{ include "gpu-scheduler.on" (list ($values.rbac | default dict).create true) | default "false" }}
 replicas: {{ $replicas }}
+leastReplicas: {{ $least }}
 scales: {{ not (empty $autoscaling.enabled) }}
 disruptionBudget: {{ and (gt $least 1) (eq (include "gpu-scheduler.on" (list $pdb.enabled true)) "true") }}
 healthService: {{ $health.name | default $fullname }}
