@@ -42,6 +42,8 @@ async def _run(config: configuration.Config, kubeconfig: str | None) -> int:
     the rest of the program is imported.
     """
     replicas = _replicas(config)
+    if not config.certificates.secret:
+        _check_files(replicas)
     user_agent = f"{config.scheduler_name}/scheduler"
     client = await Client.connect(kubeconfig, user_agent, compressed=False)
     try:
@@ -49,6 +51,7 @@ async def _run(config: configuration.Config, kubeconfig: str | None) -> int:
         sources.start()
         app = await asyncio.to_thread(_import_app)
         async with _certificates(config, kubeconfig):
+            _check_files(replicas)
             return await app(config, client, replicas, sources).run()
     finally:
         await client.close()
@@ -60,6 +63,14 @@ def _replicas(config: configuration.Config) -> LeaderProxySettings | None:
     from scheduler.admission import leader_proxy
 
     return leader_proxy.settings_from(config.forward, os.environ.get("POD_IP", ""))
+
+
+def _check_files(replicas: LeaderProxySettings | None) -> None:
+    """A bad file ends the start; files that the rotator writes are not there before it."""
+    if replicas is not None:
+        from scheduler.admission import leader_proxy
+
+        leader_proxy.check_files(replicas)
 
 
 def _import_app() -> type[App]:

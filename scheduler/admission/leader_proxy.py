@@ -66,7 +66,7 @@ class LeaderProxySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settings_from(section: config.Forward, pod_ip: str) -> LeaderProxySettings | None:
-    """The configuration's section; None when it is off; raises ConfigError for bad files."""
+    """The configuration's section; None when it is off. No file is read (``check_files``)."""
     if not section.address:
         return None
     host, _, port = section.address.rpartition(":")
@@ -81,13 +81,17 @@ def settings_from(section: config.Forward, pod_ip: str) -> LeaderProxySettings |
     )
     if not settings.host:
         raise config.ConfigError("$.forward.address: it has no host, and POD_IP is not set")
+    return settings
+
+
+def check_files(settings: LeaderProxySettings) -> None:
+    """Read the files once; raises ConfigError for a bad one."""
     try:
         _server_context(settings)
         _client_context(settings.authority.read_bytes())
         _token(settings)
     except (OSError, ValueError) as error:
         raise config.ConfigError(f"$.forward: {error}") from error
-    return settings
 
 
 async def serve(

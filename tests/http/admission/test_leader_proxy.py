@@ -295,14 +295,23 @@ def test_files_that_do_not_fit_are_found_at_the_start(
     tmp_path: Path, name: str, content: bytes
 ) -> None:
     made = write(tmp_path, OURS)
-    wanted = section(tmp_path)
-    assert leader_proxy.settings_from(wanted, "127.0.0.1") == msgspec.structs.replace(
-        made, port=8444
-    )
+    settings = leader_proxy.settings_from(section(tmp_path), "127.0.0.1")
+    assert settings == msgspec.structs.replace(made, port=8444)
+    leader_proxy.check_files(settings)
     (tmp_path / name).write_bytes(content)
 
     with pytest.raises(config.ConfigError, match=r"^\$\.forward: "):
-        leader_proxy.settings_from(wanted, "127.0.0.1")
+        leader_proxy.check_files(settings)
+
+
+def test_address_needs_no_files(tmp_path: Path) -> None:
+    """The Lease has it before the certificate rotator has written the first certificate."""
+    settings = leader_proxy.settings_from(section(tmp_path), "10.1.2.3")
+
+    assert settings is not None
+    assert settings.address == "10.1.2.3:8444"
+    with pytest.raises(config.ConfigError, match=r"^\$\.forward: .*No such file"):
+        leader_proxy.check_files(settings)
 
 
 def section(folder: Path, address: str = ":8444") -> config.Forward:
