@@ -51,11 +51,16 @@ def test_healthy_product_has_no_findings(cp: ControlPlane, namespace: str) -> No
     assert status == 0
     assert "4 nvidia.com/gpu" in findings["devices"]["says"]
 
-    def is_table_ok() -> bool:
-        table = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace)
-        return all(line.startswith("OK ") for line in table.out.splitlines())
+    def table() -> list[str]:
+        return gpuctl(
+            "doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace
+        ).out.splitlines()
 
-    wait_until(is_table_ok, what="a table without findings")
+    wait_until(
+        lambda: all(line.startswith("OK ") for line in table()),
+        what="a table without findings",
+        last=table,
+    )
 
 
 def test_a_missing_role_is_named_with_the_rights_that_it_gave(

@@ -12,10 +12,13 @@ from tools.product import Product
 
 
 def families(url: str, tls: ssl.SSLContext | None = None) -> set[str]:
-    """The metrics of a page, by their names without the suffix of a sample."""
+    """The metrics of a page, by their names without the suffix of a sample, except process_*: these
+    are those of the Prometheus client in every program.
+    """
     with urllib.request.urlopen(url, timeout=30, context=tls) as answer:  # noqa: S310  # loopback
         page = answer.read().decode()
-    return set(re.findall(r"^# TYPE (\S+)", page, re.MULTILINE))
+    names = re.findall(r"^# TYPE (\S+)", page, re.MULTILINE)
+    return {name for name in names if not name.startswith("process_")}
 
 
 def test_no_metric_has_a_name_of_kube_schedulers(cp: ControlPlane, product: Product) -> None:
@@ -25,7 +28,7 @@ def test_no_metric_has_a_name_of_kube_schedulers(cp: ControlPlane, product: Prod
         theirs = families(f"https://127.0.0.1:{cp.layout.ports.scheduler}/metrics", tls)
     ours = families(f"http://127.0.0.1:{product.health_port}/metrics")
 
-    assert "scheduler_queue_incoming_pods_total" in theirs
+    assert any(name.startswith("scheduler_") for name in theirs)
     assert "gpu_scheduler_pending_pods" in ours
     assert ours & theirs == set()
     assert {name for name in theirs if name.startswith("gpu_scheduler_")} == set()

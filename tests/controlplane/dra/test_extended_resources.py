@@ -166,7 +166,6 @@ def test_claim_of_an_earlier_attempt_is_deleted(
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": made["metadata"]["uid"]}
     meta = {
         "name": "a-extended-resources-left",
-        "annotations": {EXTENDED: "true"},
         "ownerReferences": [{**owner, "controller": True}],
         "finalizers": [FINALIZER],
     }
@@ -179,6 +178,9 @@ def test_claim_of_an_earlier_attempt_is_deleted(
         path = f"{gpus.claim_path('a-extended-resources-left')}/status"
         gpus.client.patch(path, {"status": status})
 
+    # Only now: the scheduler may delete a claim with the annotation at once.
+    left = gpus.claim_path("a-extended-resources-left")
+    gpus.client.patch(left, {"metadata": {"annotations": {EXTENDED: "true"}}})
     gpus.client.patch(gpus.path("Pod", "a"), {"spec": {"schedulingGates": None}})
 
     gpus.wait("a to be bound", lambda items: any(map(node_of, items)))
