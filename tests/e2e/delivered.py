@@ -28,7 +28,7 @@ LOGICAL_NODE: Final = "node1"
 #: By index; the first five lines are the seed's.
 DEVICES: Final = ("0,1", "2", "0,1,2", "3", "3", "1", "1,2", "0", "2")
 REPLICAS: Final = 2
-READY_S: Final = 150.0
+READY_S: Final = 240.0
 WEBHOOK_PORT: Final = 8443
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io/name={NAME}"
 LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"

@@ -30,8 +30,8 @@ from tools.controlplane.ports import LOOPBACK
 USER: Final = "argocd"
 APPLICATIONS: Final = f"/apis/argoproj.io/v1alpha1/namespaces/{parts.NAMESPACE}/applications"
 _CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-READY_S: Final = 60.0
-SETTLE_S: Final = 120.0
+READY_S: Final = 120.0
+SETTLE_S: Final = 240.0
 REFRESH_PAUSE_S: Final = 2.0
 REFRESH: Final = "argocd.argoproj.io/refresh"
 #: Distinguishes refresh requests; ArgoCD removes it with the request.
