@@ -9,7 +9,7 @@ series: a standby would double every sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from scheduler.report.decisions.api_types import Capacity
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.questions import paused
-from scheduler.state.capacity.node_devices import GPU, DeviceAmount
+from scheduler.state.capacity.node_devices import GPU, Amounts, DeviceAmount, add_amounts
 from scheduler.state.capacity.summary import UNKNOWN_MODEL, NamespaceCapacity
 
 #: Series of the other nodes and namespaces are summed; no object of the API has such a name.
@@ -72,7 +72,6 @@ DEVICE_GAUGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 NEW: Final = "NEW"
 
 Families = dict[str, GaugeMetricFamily]
-Amounts = dict[str, int]
 
 
 class CapacityMetrics(Collector):
@@ -163,8 +162,8 @@ def _add_namespace(
     pending: dict[tuple[str, str], int] = {}
     pods, oldest_s = 0, 0.0
     for one in members:
-        _plus(held, one.devices)
-        _plus(degraded, one.degraded)
+        add_amounts(held, one.devices)
+        add_amounts(degraded, one.degraded)
         for key, count in _pending(one).items():
             pending[key] = pending.get(key, 0) + count
         pods += one.waiting_pods
@@ -202,8 +201,3 @@ def _states(amount: DeviceAmount) -> tuple[tuple[str, int], ...]:
         ("failed", amount.failed),
         ("unavailable", max(0, rest)),
     )
-
-
-def _plus(sums: Amounts, more: Mapping[str, int]) -> None:
-    for key, count in more.items():
-        sums[key] = sums.get(key, 0) + count

@@ -281,12 +281,12 @@ class _Held:
                 Holder(namespace=pod.namespace, pod=pod.name, devices=amounts, indexes=indexes)
             )
         if degraded:
-            _add(self.degraded.setdefault(pod.namespace, {}), dict.fromkeys(degraded, 1))
+            add_amounts(self.degraded.setdefault(pod.namespace, {}), dict.fromkeys(degraded, 1))
 
     def add_to_namespace(self, name: str, amounts: Amounts) -> None:
         """Count devices of a namespace."""
         if amounts:
-            _add(self.by_namespace.setdefault(name, {}), amounts)
+            add_amounts(self.by_namespace.setdefault(name, {}), amounts)
 
 
 def _holders(node_info: NodeInfo, store: DraStore, units: Mapping[DeviceId, str]) -> _Held:
@@ -299,7 +299,7 @@ def _holders(node_info: NodeInfo, store: DraStore, units: Mapping[DeviceId, str]
         held.add_to_namespace(pod.namespace, amounts)
         for key in store.keys_of(pod) if units and _may_have_claims(node_info, pod) else ():
             claimed = _of_claim(store, key, units)
-            _add(amounts, claimed)
+            add_amounts(amounts, claimed)
             if key in store.degraded:
                 degraded |= claimed.keys()
             if claimed and key not in seen:
@@ -320,7 +320,7 @@ def _of_pod(node_info: NodeInfo, pod: Pod, allocation: PodAllocation) -> Amounts
     amounts: Amounts = {}
     for resource, count in requested.items():
         if count and not node_info.is_served_by_dra(resource):
-            _add(amounts, {unit_on(node, resource): count})
+            add_amounts(amounts, {unit_on(node, resource): count})
     return amounts
 
 
@@ -333,11 +333,12 @@ def _of_claim(store: DraStore, key: str, units: Mapping[DeviceId, str]) -> Amoun
     amounts: Amounts = {}
     for one in allocation.results if allocation is not None else ():
         if not one.admin_access and one.id in units:
-            _add(amounts, {units[one.id]: 1})
+            add_amounts(amounts, {units[one.id]: 1})
     return amounts
 
 
-def _add(sums: Amounts, amounts: Mapping[str, int]) -> None:
+def add_amounts(sums: Amounts, amounts: Mapping[str, int]) -> None:
+    """Add amounts by unit to sums by unit."""
     for unit, count in amounts.items():
         sums[unit] = sums.get(unit, 0) + count
 

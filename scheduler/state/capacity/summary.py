@@ -5,7 +5,7 @@ Nodes are added one at a time, so that the caller can let other work run between
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from scheduler.state.capacity.node_devices import (
     Amounts,
     DeviceAmount,
     NodeDevices,
+    add_amounts,
     is_slice,
     slice_size,
 )
@@ -144,9 +145,9 @@ class CapacitySummary:
             model = (one.product or UNKNOWN_MODEL, one.memory_mib)
             self._models.setdefault(model, _Model()).add(one)
         for name, amounts in one.by_namespace.items():
-            _add(self._of(name).devices, amounts)
+            add_amounts(self._of(name).devices, amounts)
         for name, amounts in one.degraded.items():
-            _add(self._of(name).degraded, amounts)
+            add_amounts(self._of(name).degraded, amounts)
         for holder in one.holders:
             self._of(holder.namespace).pods += 1
 
@@ -154,15 +155,15 @@ class CapacitySummary:
         """Count a pod whose node is not known."""
         found = self._of(namespace)
         found.pods += 1
-        _add(found.devices, amounts)
+        add_amounts(found.devices, amounts)
 
     def add_waiting(self, namespace: str, amounts: Amounts, waits_s: float, code: str = "") -> None:
         """Count a waiting pod; ``code`` is the first reason of its last decision."""
         found = self._of(namespace)
         found.waiting_pods += 1
-        _add(found.waiting_devices, amounts)
+        add_amounts(found.waiting_devices, amounts)
         if code:
-            _add(found.waiting_codes.setdefault(code, {}), amounts)
+            add_amounts(found.waiting_codes.setdefault(code, {}), amounts)
         found.oldest_wait_s = max(found.oldest_wait_s, waits_s)
 
     def models(self) -> tuple[ModelCapacity, ...]:
@@ -231,8 +232,3 @@ def _namespace(name: str, one: _Namespace, quotas: Iterable[QuotaUse]) -> Namesp
 
 def _size(one: ModelCapacity) -> int:
     return sum(amount.total for amount in one.devices.values())
-
-
-def _add(sums: Amounts, amounts: Mapping[str, int]) -> None:
-    for unit, count in amounts.items():
-        sums[unit] = sums.get(unit, 0) + count
