@@ -64,6 +64,14 @@ def _read(cp: ControlPlane, namespace: str, names: frozenset[str]) -> dict[str, 
     return found
 
 
+def admitted_without_answer(cp: ControlPlane, namespace: str) -> int:
+    """How many pods of a namespace were created although a webhook did not answer."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    events = (json.loads(line) for line in whole_lines(cp.audit_log) if f'"{path}' in line)
+    calls = (calls_of(event.get("annotations", {})) for event in events)
+    return sum(1 for call in calls if call.unanswered)
+
+
 def calls_of(annotations: dict[str, str]) -> WebhookCalls:
     """The calls in the annotations of one audit event."""
     calls: list[dict[str, Any]] = [json.loads(text) for text in _values(annotations, CALLED)]

@@ -93,6 +93,7 @@ class Watcher:
     """Creates objects in one namespace and waits for what becomes of its pods."""
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self.plane = plane
         self.client = plane.client
         self.namespace = namespace
         self.pods_path = PATHS["Pod"].format(namespace)
