@@ -19,7 +19,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from scheduler.model.decisions.messages import GROUP, VERSION
+from scheduler.model.decisions.messages import API_SERVICE, GROUP, VERSION
 from tests.controlplane.workloads import Watcher, pod
 from tests.unit.gpuctl.cli import gpuctl
 from tools.charts.copies import CHARTS
@@ -29,9 +29,8 @@ from tools.controlplane.ports import LOOPBACK
 from tools.product import NAMESPACE, Product
 
 API: Final = f"/apis/{GROUP}/{VERSION}"
-SERVED: Final = f"{VERSION}.{GROUP}"
-SERVICE: Final = f"/apis/apiregistration.k8s.io/v1/apiservices/{SERVED}"
-NAMES: Final = (SERVED, "gpu-scheduler-decisions", "gpu-scheduler-authentication-reader")
+SERVICE: Final = f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE}"
+NAMES: Final = (API_SERVICE, "gpu-scheduler-decisions", "gpu-scheduler-authentication-reader")
 GPU: Final = "nvidia.com/gpu"
 
 Json = dict[str, Any]
