@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.controlplane.whatif.cluster_objects import (
     HIGH,
-    Data,
+    WorkloadVolume,
     template_of,
     use_data,
     use_devices,
@@ -50,7 +50,7 @@ class Case:
 
     nodes: tuple[FakeNode, ...]
     devices: dict[str, int]
-    data: tuple[Data, ...]
+    data: tuple[WorkloadVolume, ...]
     before: tuple[Json, ...]
     budgets: tuple[Json, ...]
     manifest: Json

@@ -27,7 +27,7 @@ VOLUMES: Final = "/api/v1/persistentvolumes"
 
 
 @dataclass(frozen=True)
-class Data:
+class WorkloadVolume:
     """A claim of one workload, and its volume if that exists already."""
 
     claim: Json
@@ -88,16 +88,16 @@ def slice_of(node: str, count: int) -> Json:
 
 def use_data(
     rng: Random, body: Json, volume: str, nodes: tuple[FakeNode, ...], zones: tuple[str, ...]
-) -> Data:
+) -> WorkloadVolume:
     """All pods of the workload mount one claim: bound on a node or in a zone, or not bound yet."""
     name = f"data-{body['metadata']['name']}"
     template_of(body)["spec"] |= uses(name)
     kind = rng.choice(("zone", "host", "late"))
     if kind == "late":
-        return Data(claim_json(name, class_name=LATE, modes=SHARED))
+        return WorkloadVolume(claim_json(name, class_name=LATE, modes=SHARED))
     zone = rng.choice(zones) if kind == "zone" else ""
     host = rng.choice(nodes).name if kind == "host" else ""
-    return Data(
+    return WorkloadVolume(
         claim_json(name, class_name=STATIC, modes=SHARED, volumeName=volume),
         volume_json(volume, class_name=STATIC, modes=SHARED, host=host, zone=zone),
     )

@@ -27,7 +27,7 @@ from tests.controlplane.whatif.cases import COUNT, DEVICE_COUNTS, GPU, Case
 from tests.controlplane.whatif.cluster_objects import (
     SLICES,
     VOLUMES,
-    Data,
+    WorkloadVolume,
     devices_spec,
     devices_template,
     slice_of,
@@ -75,7 +75,7 @@ class Scene:
             self._create(body)
             self.wait_quiet(f"after {body['metadata']['name']}")
 
-    def _store(self, data: Data) -> None:
+    def _store(self, data: WorkloadVolume) -> None:
         """Create a claim, with its volume: then it is bound."""
         client = self._here.client
         if data.volume is not None:

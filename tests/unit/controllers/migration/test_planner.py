@@ -8,10 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.controllers.migration.planner import BLOCKED_S
 from scheduler.decide.admission.admit import Rules
 from scheduler.model import well_known
-from scheduler.model.crd.migration_actions import EvictPod, ReadOwner
+from scheduler.model.crd.migration_actions import EvictPod
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
 from scheduler.model.pods.original_request import with_original_request
@@ -343,62 +342,3 @@ def test_no_pod_migrates_where_a_quota_refuses_the_replacement(
     world.pass_time(5 * MINUTE_S)
 
     assert world.tiers("web") == expected
-
-
-def reading_owner() -> tuple[World, ReadOwner]:
-    """A world that reads the owner of a pod which could be restored."""
-    world = World(node("cut", mig={"2g.20gb": 1, "1g.10gb": 2}))
-    holder = bare(world, "2g.20gb")
-    world.add(Workload("web", replicas=2))
-    world.remove(holder.uid)
-    _, asked = next_read(world)
-    return world, asked
-
-
-def next_read(world: World) -> tuple[float, ReadOwner]:
-    """The next read of an owner, and the seconds until then."""
-    began = world.now
-    while not (asked := [one for one in world.actions if isinstance(one, ReadOwner)]):
-        assert world.now - began < 2 * BLOCKED_S[1], "no read"
-        world.now += 1.0
-        world.take_steps()
-    world.actions.clear()
-    return world.now - began, asked[0]
-
-
-def test_owner_read_lost_with_the_lease_is_repeated_at_once() -> None:
-    """A lease that is lost for a moment delays a restore by no backoff."""
-    world, asked = reading_owner()
-
-    world.deliver(ev.OwnerRead(asked.pod_uid, "", None, is_sent=False))
-    world.now += 1.0
-    world.take_steps()
-
-    assert [type(one) for one in world.actions] == [ReadOwner]
-
-
-def test_busy_api_server_is_asked_again_after_1_to_30_s() -> None:
-    world, asked = reading_owner()
-    pauses = []
-
-    for _ in range(7):
-        world.deliver(ev.OwnerRead(asked.pod_uid, "", None, is_busy=True))
-        pause_s, asked = next_read(world)
-        pauses.append(pause_s)
-
-    assert pauses == [1, 2, 4, 8, 16, 30, 30]
-
-
-def test_refused_owner_read_is_repeated_after_30_to_600_s() -> None:
-    """Short pauses after a busy API server do not shorten the first one."""
-    world, asked = reading_owner()
-    world.deliver(ev.OwnerRead(asked.pod_uid, "", None, is_busy=True))
-    _, asked = next_read(world)
-    pauses = []
-
-    for _ in range(3):
-        world.deliver(ev.OwnerRead(asked.pod_uid, "", None))
-        pause_s, asked = next_read(world)
-        pauses.append(pause_s)
-
-    assert pauses == [30, 60, 120]
