@@ -263,6 +263,20 @@ def test_reader_is_in_the_log(cp: ControlPlane, product: Product, tenant: str) -
     assert f"user={tenant}" in product.log("webhook")
 
 
+def line_of_doctor(cp: ControlPlane) -> tuple[str, str]:
+    """Level and text of the line about this API."""
+    out = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", "ours", "-o", "json").out
+    [found] = [one for one in json.loads(out) if one["about"] == "decisions API"]
+    return found["level"], found["says"]
+
+
+def test_gpuctl_doctor_finds_it_available(cp: ControlPlane, tenant: str) -> None:
+    assert tenant
+    level, says = line_of_doctor(cp)
+
+    assert (level, f"APIService {API_SERVICE} is available" in says) == ("OK", True)
+
+
 # --- while no replica serves: docs/security.md has this as the price ------------------------------
 
 
@@ -291,6 +305,15 @@ def test_outage_leaves_the_group_out_of_kubectls_discovery(cp: ControlPlane) -> 
     assert 'the server doesn\'t have a resource type "decisions"' in named
     assert "ServiceUnavailable" in read
     assert GROUP in cp.kubectl("get", "--raw", "/apis")
+
+
+@pytest.mark.usefixtures("outage")
+def test_outage_is_a_failure_of_gpuctl_doctor(cp: ControlPlane) -> None:
+    level, says = line_of_doctor(cp)
+
+    assert level == "FAIL"
+    assert "is not available" in says
+    assert "FailedDiscoveryCheck" in says
 
 
 @pytest.mark.usefixtures("outage")
