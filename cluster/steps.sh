@@ -9,7 +9,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 DRY_RUN=${DRY_RUN:-}
 # The tag of our images, which is the appVersion of the charts.
 [[ $(<"$ROOT/pyproject.toml") =~ version\ =\ \"([^\"]+)\" ]]
-# shellcheck disable=SC2034
+# shellcheck disable=SC2034 # likewise
 VERSION=${BASH_REMATCH[1]}
 
 say() { printf '=== %s\n' "$*"; }

@@ -38,13 +38,19 @@ def of_resources(pod: Pod) -> Iterator[str]:
             yield f"resource {resource} is unknown; did you mean {meant}?"
 
 
+def of_scheduler_name(name: str, ours: str) -> Iterator[str]:
+    """A sentence for another name that resembles ours."""
+    if name != ours and difflib.SequenceMatcher(None, name[:LENGTH_MAX], ours).ratio() >= NEAR:
+        yield f"no scheduler {name} may exist; did you mean spec.schedulerName: {ours}?"
+
+
 def _scheduler(pod: Pod, scheduler: OurScheduler) -> Iterator[str]:
     """The name of an installation that is not known may be any name but Kubernetes' own."""
     ours, name = scheduler.name, pod.scheduler_name
     if name == ours or pod.node_name or well_known.DECISION in pod.annotations:
         return
-    if difflib.SequenceMatcher(None, name[:LENGTH_MAX], ours).ratio() >= NEAR:
-        yield f"no scheduler {name} may exist; did you mean spec.schedulerName: {ours}?"
+    if misspelt := [*of_scheduler_name(name, ours)]:
+        yield from misspelt
     elif scheduler.is_known or name == DEFAULT_SCHEDULER:
         yield (
             f"its scheduler is {name}, not {ours}; to be placed by {ours}, add"

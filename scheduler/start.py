@@ -42,16 +42,17 @@ async def _run(config: configuration.Config, kubeconfig: str | None) -> int:
     the rest of the program is imported.
     """
     replicas = _replicas(config)
-    if not config.certificates.secret:
-        _check_files(replicas)
     user_agent = f"{config.scheduler_name}/scheduler"
     client = await Client.connect(kubeconfig, user_agent, compressed=False)
     try:
         sources = Sources(config, client, replicas.address if replicas else "")
-        sources.start()
-        app = await asyncio.to_thread(_import_app)
+        if config.certificates.secret:
+            # The rotator writes the files after requests of its own, and the watches wait for none.
+            sources.start()
         async with _certificates(config, kubeconfig):
             _check_files(replicas)
+            sources.start()
+            app = await asyncio.to_thread(_import_app)
             return await app(config, client, replicas, sources).run()
     finally:
         await client.close()
@@ -66,7 +67,7 @@ def _replicas(config: configuration.Config) -> LeaderProxySettings | None:
 
 
 def _check_files(replicas: LeaderProxySettings | None) -> None:
-    """A bad file ends the start; files that the rotator writes are not there before it."""
+    """A bad file ends the start."""
     if replicas is not None:
         from scheduler.admission import leader_proxy
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -21,11 +22,15 @@ from gpuctl.output.whatif import render
 from gpuctl.pod_completion import complete_nodes
 from gpuctl.simulate.manifests import read
 from gpuctl.whatif.change import parse_change
-from gpuctl.whatif.live_state import read_live
-from gpuctl.whatif.manifest import read_manifest
-from gpuctl.whatif.question import answer, plan_of
+from gpuctl.whatif.live_state import LiveState, read_live, with_recreated
+from gpuctl.whatif.manifest import Manifest, read_manifest
+from gpuctl.whatif.question import OnPod, Plan, answer, plan_of
+from gpuctl.whatif.result import WhatIf
+from scheduler.model.pods.pod import Pod
 
 NOT_ALL: Final = 2
+#: A preempted pod that starts elsewhere may preempt others again.
+ROUNDS_MAX: Final = 5
 
 
 @click.command(cls=Strict)
@@ -107,10 +112,31 @@ def whatif(
     plan = plan_of(live, change)
     with ProgressBar(sys.stderr) as progress:
         rounds = 2 if change else 1
-        found = answer(live, manifest, plan, lambda total: progress.decided(rounds * total))
+        found = _decided(
+            access, live, manifest, plan, lambda total: progress.decided(rounds * total)
+        )
     if output == "table":
         show(render(found))
     else:
         formats.write(output, found)
     if not found.all_start:
         sys.exit(NOT_ALL)
+
+
+def _decided(
+    access: Access, live: LiveState, manifest: Manifest, plan: Plan, on_pod: OnPod
+) -> WhatIf:
+    """The answer; where it preempts pods, again with what their controllers create."""
+    unread: dict[str, Pod] = {}
+
+    def on_unread(pods: Iterable[Pod]) -> None:
+        unread.update((pod.uid, pod) for pod in pods)
+
+    for _ in range(ROUNDS_MAX):
+        asked = {*unread}
+        found = answer(live, manifest, plan, on_pod, on_unread)
+        new = [pod for uid, pod in unread.items() if uid not in asked]
+        if not new:
+            break
+        live = asyncio.run(with_recreated(access, live, new))
+    return found

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gpuctl.doctor.facts import Entry, Leader, MemoryLimit, Node, Quota, Taint
+from gpuctl.doctor.facts import Aggregated, Entry, Leader, MemoryLimit, Node, Quota, Taint
 from scheduler.model import well_known
 from scheduler.model.gpu import physical_gpus
 from scheduler.model.integer_text import whole
@@ -144,6 +144,21 @@ def entry_of(webhook: dict[str, Any]) -> Entry:
         has_bundle=bool(client.get("caBundle")),
         failure_policy=webhook.get("failurePolicy", "Fail"),
         service=service["name"] if service else "",
+    )
+
+
+def aggregated_of(found: ApiObject) -> Aggregated:
+    """An APIService with a Service, without the certificate."""
+    service = found.spec["service"]
+    conditions = found.status.get("conditions") or []
+    available = next((one for one in conditions if one["type"] == "Available"), {})
+    return Aggregated(
+        service=f"{service['namespace']}/{service['name']}",
+        target=f"{service['name']}.{service['namespace']}.svc",
+        has_bundle=bool(found.spec.get("caBundle")),
+        is_available=available.get("status") == "True",
+        reason=available.get("reason", ""),
+        message=available.get("message", ""),
     )
 
 

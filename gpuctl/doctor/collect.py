@@ -17,7 +17,7 @@ from gpuctl.doctor.collect_claims import colliding_claims
 from gpuctl.doctor.collect_dra import dra, taint_rules
 from gpuctl.doctor.collect_pods import pods_seen
 from gpuctl.doctor.collect_policies import guards, refuses_forgery, served
-from gpuctl.doctor.collect_webhook import mutation, registration
+from gpuctl.doctor.collect_webhook import aggregated, mutation, registration
 from gpuctl.doctor.facts import (
     Clocks,
     Facts,
@@ -76,6 +76,7 @@ class Collector:
             "dra": dra(self._reader),
             "taint_rules": taint_rules(self._reader),
             "webhook": registration(self._reader, self._options.webhook),
+            "aggregated": aggregated(self._reader),
             "mutation": mutation(self._reader, self._options.namespace, self._options.scheduler),
             "missing_rights": self._missing(
                 rights(self._namespace, self._options.access.lease_name)

@@ -10,9 +10,10 @@ import msgspec
 
 from gpuctl.doctor import api_types, certificate
 from gpuctl.doctor.api_types import ApiObject
-from gpuctl.doctor.facts import Certificate, Mutation, Unread, Webhook
+from gpuctl.doctor.facts import Aggregated, Certificate, Mutation, Unread, Webhook
 from gpuctl.doctor.reader import ADMISSION, Reader, known, or_none
 from scheduler.model import well_known
+from scheduler.model.decisions.messages import API_SERVICE
 from scheduler.watch.client import ApiError
 
 FORBIDDEN: Final = 403
@@ -49,6 +50,16 @@ async def _certificate(reader: Reader, client: dict[str, Any]) -> Certificate | 
         address = urlsplit(client["url"])
         pem = await certificate.fetch(address.hostname or "", address.port or HTTPS)
     return pem if isinstance(pem, Unread) else certificate.check(pem, bundle)
+
+
+async def aggregated(reader: Reader) -> Aggregated | None:
+    """The APIService of the decisions API, and its Service's certificate; None if it is off."""
+    path = f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE}"
+    found = await or_none(reader.get(path, ApiObject))
+    if found is None:
+        return None
+    certificate = await known(_certificate(reader, found.spec))
+    return msgspec.structs.replace(api_types.aggregated_of(found), certificate=certificate)
 
 
 async def mutation(reader: Reader, namespace: str, scheduler: str) -> Mutation:

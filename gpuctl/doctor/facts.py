@@ -141,6 +141,21 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     certificate: Known[Certificate] = Unread("not asked")
 
 
+class Aggregated(msgspec.Struct, frozen=True, kw_only=True):
+    """The APIService of the aggregated decisions API; ``target`` is its Service as a host name.
+
+    ``reason`` and ``message`` are those of its condition ``Available``.
+    """
+
+    service: str
+    target: str
+    has_bundle: bool
+    is_available: bool
+    reason: str = ""
+    message: str = ""
+    certificate: Known[Certificate] = Unread("not asked")
+
+
 class Mutation(msgspec.Struct, frozen=True):
     """The result of a dry-run creation; ``tolerates`` are the tolerations of the created pod."""
 
@@ -237,6 +252,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     dra: Known[Dra]
     taint_rules: Known[TaintRules]
     webhook: Known[Webhook | None]
+    aggregated: Known[Aggregated | None] = None
     mutation: Known[Mutation]
     missing_rights: Known[tuple[Right, ...]]
     missing_for_moves: Known[tuple[Right, ...]]

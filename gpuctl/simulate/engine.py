@@ -145,7 +145,7 @@ class Simulator:
                 pod=name, asked=asked.gpu_requests, reason=reason, is_refused=True
             )
             return uid
-        notes = _notes(asked) if asked.scheduler_name == self._pipeline.scheduler_name else ()
+        notes = _notes(asked, self._pipeline.scheduler_name)
         self._upsert_pod(created, asked, (*reviewed.outcome.warnings, *reviewed.passed, *notes))
         self.decide_due()
         return uid
@@ -314,8 +314,10 @@ def _created(raw: Raw, namespace: str, priority: int) -> Raw:
     return {**raw, "metadata": {**raw["metadata"], "namespace": namespace}, "spec": spec}
 
 
-def _notes(asked: Pod) -> tuple[str, ...]:
+def _notes(asked: Pod, ours: str) -> tuple[str, ...]:
     """What the request of a new pod probably lacks."""
+    if asked.scheduler_name != ours:
+        return tuple(likely_mistakes.of_scheduler_name(asked.scheduler_name, ours))
     unlike = tuple(likely_mistakes.of_resources(asked))
     has_devices = any(map(well_known.is_extended_resource, asked.requests))
     says_more = {well_known.MAP, well_known.WANTED_MEMORY} & asked.annotations.keys()

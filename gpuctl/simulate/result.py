@@ -12,7 +12,7 @@ from scheduler.model import well_known
 from scheduler.model.gpu.device import format_devices
 from scheduler.model.granted_tier import STEPPED_DOWN
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reasons.reason import Diagnosis, filter_sentence
+from scheduler.model.reasons.reason import IMPOSSIBLE, Diagnosis, filter_sentence
 
 PLACED: Final = "placed"
 WAITS: Final = "waits"
@@ -89,7 +89,11 @@ def granted_verdict(verdict: Verdict, placement: Placement, *notes: str) -> Verd
 def waiting_verdict(verdict: Verdict, diagnosis: Diagnosis) -> Verdict:
     """The verdict of a pod that no node takes."""
     codes = tuple(sorted(code.name for code in diagnosis.codes()))
-    return msgspec.structs.replace(verdict, reason=filter_sentence(diagnosis), codes=codes)
+    reason = filter_sentence(diagnosis)
+    warnings = verdict.warnings
+    if IMPOSSIBLE in reason:  # admission may have warned of the same
+        warnings = [text for text in warnings if IMPOSSIBLE not in text]
+    return msgspec.structs.replace(verdict, reason=reason, codes=codes, warnings=warnings)
 
 
 def visible_devices(pod: Pod, annotation: str | None) -> str | None:

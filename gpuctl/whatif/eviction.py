@@ -13,6 +13,7 @@ import msgspec
 
 from gpuctl.simulate.engine import Simulator
 from gpuctl.whatif.budgets import Budgets
+from gpuctl.whatif.controllers import Controllers
 from gpuctl.whatif.live_state import LiveState, pods_on
 from gpuctl.whatif.result import Move
 from scheduler.model.node import Node
@@ -39,9 +40,10 @@ class _Left(msgspec.Struct, frozen=True):
 class Evictions:
     """The pods that leave their nodes, in order."""
 
-    def __init__(self, simulator: Simulator, live: LiveState) -> None:
+    def __init__(self, simulator: Simulator, live: LiveState, controllers: Controllers) -> None:
         self._simulator = simulator
         self._live = live
+        self._controllers = controllers
         self._budgets = Budgets(simulator, live.state, live.health)
         self._found: list[_Left | Move] = []
 
@@ -67,8 +69,9 @@ class Evictions:
 
     @property
     def uids(self) -> set[str]:
-        """The pods that were created in place of others."""
-        return {one.uid for one in self._found if isinstance(one, _Left)}
+        """The pods that are there in place of others."""
+        lefts = [one.uid for one in self._found if isinstance(one, _Left)]
+        return {*lefts, *map(self._controllers.newest, lefts)}
 
     def _evicted(self, pod: Pod, source: str) -> _Left | Move | None:
         if pod.is_deleting:
@@ -79,16 +82,15 @@ class Evictions:
             return _stays(pod, source, NO_CONTROLLER, text)
         if problem := self._budgets.refusal(pod):
             return _stays(pod, source, BUDGET, problem)
-        planned = self._live.recreated.get(pod.uid)
-        if planned is None:
+        if not self._controllers.knows(pod):
             return _stays(pod, source, UNREAD, "not decided: you may not read it or its owner")
         self._simulator.end(pod)
-        return _Left(pod, source, self._simulator.create(planned, pod.namespace, pod.priority))
+        return _Left(pod, source, self._controllers.recreate(pod))
 
     def _as_move(self, one: _Left | Move) -> Move:
         if isinstance(one, Move):
             return one
-        verdict = self._simulator.verdicts[one.uid]
+        verdict = self._simulator.verdicts[self._controllers.newest(one.uid)]
         return Move(
             namespace=one.pod.namespace,
             pod=one.pod.name,

@@ -110,6 +110,13 @@ async def read_live(
     )
 
 
+async def with_recreated(access: Access, live: LiveState, pods: Iterable[Pod]) -> LiveState:
+    """The same state, with the pods that the controllers of these pods would create."""
+    async with cluster_access.cluster(access) as client:
+        more = await read_planned(client, pods)
+    return msgspec.structs.replace(live, recreated={**live.recreated, **more})
+
+
 def pods_on(state: ClusterSnapshot, nodes: Iterable[str]) -> list[Pod]:
     """The pods on these nodes, placements that are not written yet included."""
     names = {*nodes}

@@ -143,9 +143,11 @@ def _slices(state: ClusterSnapshot, like: str, name: str) -> Iterator[ResourceSl
     """The pools that exist on the model's node only, under the new name."""
     for item in state.dra:
         if isinstance(item, ResourceSlice) and item.nodes.node_name == like:
+            pool = item.pool.replace(like, name) if like in item.pool else f"{item.pool}/{name}"
             yield msgspec.structs.replace(
                 item,
                 name=f"{item.name}/{name}",
-                pool=item.pool.replace(like, name) if like in item.pool else f"{item.pool}/{name}",
+                pool=pool,
                 nodes=NodeChoice(node_name=name),
+                devices=tuple(msgspec.structs.replace(one, pool=pool) for one in item.devices),
             )

@@ -7,17 +7,19 @@ evicted node by node, and the nodes with another MIG layout come back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import metadata
 
 import msgspec
 
+from gpuctl.device_words import counted
 from gpuctl.input_error import InputError
 from gpuctl.simulate.apiserver_defaults import Priorities
 from gpuctl.simulate.engine import Simulator
 from gpuctl.simulate.input import add_objects, create, not_created
 from gpuctl.simulate.result import Verdict
 from gpuctl.whatif.change import Change
+from gpuctl.whatif.controllers import Controllers
 from gpuctl.whatif.eviction import Evictions, cordoned, update_node
 from gpuctl.whatif.live_simulator import settle, simulator_of
 from gpuctl.whatif.live_state import LiveState
@@ -32,6 +34,7 @@ from scheduler.state.capacity.node_devices import devices_of
 from scheduler.state.capacity.summary import CapacitySummary, ModelCapacity
 
 OnPod = Callable[[int], None]
+OnUnread = Callable[[Iterable[Pod]], None]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,24 +62,29 @@ def plan_of(live: LiveState, change: Change) -> Plan:
     )
 
 
-def answer(live: LiveState, manifest: Manifest, plan: Plan, on_pod: OnPod) -> WhatIf:
-    """Decide both situations."""
+def answer(
+    live: LiveState, manifest: Manifest, plan: Plan, on_pod: OnPod, on_unread: OnUnread
+) -> WhatIf:
+    """Decide both situations; ``on_unread`` gets the preempted pods of unknown controllers."""
     simulator = simulator_of(live)
-    now = _situation(simulator, live, manifest, frozenset(), on_pod)
-    notes = dict.fromkeys((*live.notes, *manifest.notes, *_missing(simulator)))
+    controllers = Controllers(simulator, live)
+    now = _situation(simulator, live, manifest, controllers, None, on_pod)
+    on_unread(controllers.unread.values())
+    notes = dict.fromkeys((*live.notes, *manifest.notes, *_missing(simulator, controllers)))
     if not plan.change:
         return _whatif(live, now, all_start=now.starts == now.asked, notes=tuple(notes))
     simulator = simulator_of(live)
-    evictions, failed = _apply(simulator, live, plan)
-    settle(simulator)
-    after = _situation(simulator, live, manifest, frozenset(evictions.uids), on_pod)
+    controllers = Controllers(simulator, live)
+    evictions, failed = _apply(simulator, live, plan, controllers)
+    after = _situation(simulator, live, manifest, controllers, evictions, on_pod)
+    on_unread(controllers.unread.values())
     moves = evictions.moves()
     all_start = after.starts == after.asked and not failed and all(one.node for one in moves)
     return _whatif(
         live,
         now,
         all_start=all_start,
-        notes=tuple(notes | dict.fromkeys(_missing(simulator))),
+        notes=tuple(notes | dict.fromkeys(_missing(simulator, controllers))),
         change=after,
         added=tuple(Added(node=one.node.name, like=one.like) for one in plan.added),
         moves=moves,
@@ -95,8 +103,13 @@ def _whatif(live: LiveState, now: Situation, *, all_start: bool, **more: object)
     return msgspec.structs.replace(base, **more)
 
 
-def _missing(simulator: Simulator) -> list[str]:
+def _missing(simulator: Simulator, controllers: Controllers) -> list[str]:
     found = []
+    if unread := controllers.unread.values():
+        found.append(
+            f"{counted(len(unread), 'preempted pod')} not decided again: you may not read them or"
+            f" their owners, such as {min(pod.key for pod in unread)}"
+        )
     if claims := simulator.unknown_claims:
         found.append(
             f"{len(claims)} PersistentVolumeClaims do not exist yet and restrict no node, such as"
@@ -113,7 +126,9 @@ def _missing(simulator: Simulator) -> list[str]:
 # --- the change ----------------------------------------------------------------------------------
 
 
-def _apply(simulator: Simulator, live: LiveState, plan: Plan) -> tuple[Evictions, list[str]]:
+def _apply(
+    simulator: Simulator, live: LiveState, plan: Plan, controllers: Controllers
+) -> tuple[Evictions, list[str]]:
     """Change the nodes and move their pods; returns what could not be done, one line each."""
     for new in plan.added:
         simulator.add_node(new.node, live.now)
@@ -121,21 +136,28 @@ def _apply(simulator: Simulator, live: LiveState, plan: Plan) -> tuple[Evictions
             simulator.add_dra_object(item)
         for stored in new.storage:
             simulator.add_event(ev.StorageUpdated(stored))
-    settle(simulator)
+    _settle(simulator, controllers)
     before = {node.name: node for node in live.state.nodes}
     for name in plan.change.emptied:
         update_node(simulator, cordoned(before[name]))
-    evictions = Evictions(simulator, live)
+    evictions = Evictions(simulator, live, controllers)
     failed = [line for name in plan.change.drained for line in _drain(evictions, name)]
-    settle(simulator)
+    _settle(simulator, controllers)
     for layout in plan.change.layouts:
         name = layout.node_name
         stay = evictions.empty(name, _holds_gpus)
         if stay:
             failed.append(f"the layout of {name} stays: {_named(stay)} cannot leave it")
         update_node(simulator, before[name] if stay else plan.layouts[name])
-        settle(simulator)
+        _settle(simulator, controllers)
     return evictions, failed
+
+
+def _settle(simulator: Simulator, controllers: Controllers) -> None:
+    """Decide until neither waiting nor preempted pods can be placed."""
+    settle(simulator)
+    controllers.recreate_preempted()
+    settle(simulator)
 
 
 def _drain(evictions: Evictions, name: str) -> list[str]:
@@ -160,7 +182,8 @@ def _situation(
     simulator: Simulator,
     live: LiveState,
     manifest: Manifest,
-    moved: frozenset[str],
+    controllers: Controllers,
+    evictions: Evictions | None,
     on_pod: OnPod,
 ) -> Situation:
     """Create the manifest's objects and pods, and count."""
@@ -169,12 +192,15 @@ def _situation(
     classes = [one for one in live.documents if one.kind == "PriorityClass"]
     priorities = Priorities([*classes, *manifest.known["PriorityClass"]])
     late = create(simulator, manifest.planned, priorities, live.namespace, on_pod)
+    controllers.recreate_preempted()
     verdicts = simulator.verdicts
     # A preempted pod of the cluster has a verdict from then on.
-    known = before.union(pod.uid for pod in live.state.pods)
+    known = before.union((pod.uid for pod in live.state.pods), controllers.uids)
     own = [verdict for uid, verdict in verdicts.items() if uid not in known]
     pods = [_as_result(one) for one in (*own, *(not_created(pod, live.namespace) for pod in late))]
-    others = [one for uid, one in verdicts.items() if uid in before and uid not in moved]
+    moved = evictions.uids if evictions is not None else set()
+    gone = moved.union(pod.uid for pod in simulator.preempted)
+    others = [one for uid, one in verdicts.items() if uid in known and uid not in gone]
     return Situation(
         asked=len(pods),
         starts=sum(bool(one.node) for one in pods),

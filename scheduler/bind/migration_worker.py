@@ -147,7 +147,10 @@ class MigrationWorker:
             read = facts(action, owner, above, pod, budgets.items)
         except (ApiError, Unreachable, *UNREADABLE) as error:
             log.warning("owner not read", pod=action.pod_name, problem=str(error))
-            return ev.OwnerRead(action.pod_uid, action.migration_id, None)
+            is_busy = (
+                error.is_busy if isinstance(error, ApiError) else isinstance(error, Unreachable)
+            )
+            return ev.OwnerRead(action.pod_uid, action.migration_id, None, is_busy=is_busy)
         return ev.OwnerRead(action.pod_uid, action.migration_id, read)
 
     async def _controller(self, namespace: str, owner: Owner | None) -> Controller | None:

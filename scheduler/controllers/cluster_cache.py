@@ -79,7 +79,7 @@ class ClusterCache:
                 return []  # it holds nothing on a node, so the former state stays
         try:
             return fold(self._cluster, event)
-        except Exception as again:  # noqa: BLE001 - likewise
+        except Exception as again:  # noqa: BLE001 - the bare object fails too
             raise _broken(about, again) from problem
 
 

@@ -155,13 +155,15 @@ class MigrationWriteFailed(msgspec.Struct, frozen=True):
 class OwnerRead(msgspec.Struct, frozen=True):
     """A pod's owner from the API server; None without a response.
 
-    ``is_sent`` is false where this process did not lead and sent no request.
+    ``is_sent`` is false where this process did not lead and sent no request; ``is_busy`` is true
+    where the same request may succeed later.
     """
 
     pod_uid: str
     migration_id: str
     facts: OwnerFacts | None
     is_sent: bool = True
+    is_busy: bool = False
 
 
 class Eviction(enum.Enum):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
+import itertools
 import json
 import socket
 import ssl
@@ -19,7 +20,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from scheduler.model.decisions.messages import GROUP, VERSION
+from scheduler.model.decisions.messages import API_SERVICE, GROUP, VERSION
 from tests.controlplane.workloads import Watcher, pod
 from tests.unit.gpuctl.cli import gpuctl
 from tools.charts.copies import CHARTS
@@ -29,10 +30,10 @@ from tools.controlplane.ports import LOOPBACK
 from tools.product import NAMESPACE, Product
 
 API: Final = f"/apis/{GROUP}/{VERSION}"
-SERVED: Final = f"{VERSION}.{GROUP}"
-SERVICE: Final = f"/apis/apiregistration.k8s.io/v1/apiservices/{SERVED}"
-NAMES: Final = (SERVED, "gpu-scheduler-decisions", "gpu-scheduler-authentication-reader")
+SERVICE: Final = f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE}"
+NAMES: Final = (API_SERVICE, "gpu-scheduler-decisions", "gpu-scheduler-authentication-reader")
 GPU: Final = "nvidia.com/gpu"
+_checks = itertools.count(1)
 
 Json = dict[str, Any]
 
@@ -67,18 +68,24 @@ def apply(cp: ControlPlane, product: Product) -> None:
     spec = {"type": "ExternalName", "externalName": "localhost"}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
     cp.kubectl("apply", "-f", "-", input=yaml.safe_dump_all([*added, service]))
-    cp.client.wait_for(SERVICE, is_available, what="the API server to reach the webhook")
+    wait_available(cp, "True")
+
+
+def wait_available(cp: ControlPlane, status: str) -> None:
+    """Wait for the APIService's condition; a change makes the API server check at once."""
+
+    def is_seen() -> bool:
+        note = {"metadata": {"annotations": {"checked": str(next(_checks))}}}
+        cp.client.patch(SERVICE, note)
+        conditions = cp.client.get(SERVICE).get("status", {}).get("conditions", ())
+        return any((one["type"], one["status"]) == ("Available", status) for one in conditions)
+
+    wait_until(is_seen, what=f"the APIService to have Available={status}")
 
 
 def encoded(path: Path) -> str:
     """A file's content in base64, as an object's field has it."""
     return base64.b64encode(path.read_bytes()).decode()
-
-
-def is_available(service: Json) -> bool:
-    """Whether the API server proxies."""
-    conditions = service.get("status", {}).get("conditions", ())
-    return any(one["type"] == "Available" and one["status"] == "True" for one in conditions)
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +261,94 @@ def test_reader_is_in_the_log(cp: ControlPlane, product: Product, tenant: str) -
     cp.kubectl("get", "--raw", f"{API}/namespaces/ours/decisions/big", f"--as={tenant}")
 
     assert f"user={tenant}" in product.log("webhook")
+
+
+def line_of_doctor(cp: ControlPlane) -> tuple[str, str]:
+    """Level and text of the line about this API."""
+    out = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", "ours", "-o", "json").out
+    [found] = [one for one in json.loads(out) if one["about"] == "decisions API"]
+    return found["level"], found["says"]
+
+
+def test_gpuctl_doctor_finds_it_available(cp: ControlPlane, tenant: str) -> None:
+    assert tenant
+    level, says = line_of_doctor(cp)
+
+    assert (level, f"APIService {API_SERVICE} is available" in says) == ("OK", True)
+
+
+# --- while no replica serves: docs/security.md has this as the price ------------------------------
+
+
+@pytest.fixture(scope="module")
+def outage(cp: ControlPlane, product: Product, spaces: tuple[str, str]) -> Iterator[None]:
+    """The webhook has ended; the last tests of this file."""
+    cp.kubectl("create", "namespace", "left")
+    cp.kubectl("create", "deployment", "web", "--image=web", "-n", spaces[0])
+    product.stop("webhook")
+    wait_available(cp, "False")
+    yield
+    if not product.is_running("webhook"):
+        product.start_webhook()
+
+
+@pytest.mark.usefixtures("outage")
+def test_outage_leaves_the_group_out_of_kubectls_discovery(cp: ControlPlane) -> None:
+    """Without an error: the API server marks the group as stale, and kubectl ignores such ones."""
+    assert "decisions" not in cp.kubectl("api-resources")
+    assert cp.kubectl("get", "all,configmaps", "-n", "ours")
+    cp.kubectl("apply", "-f", "-", input=yaml.safe_dump(pod("other", limits={})))
+
+    named = refused(lambda: cp.kubectl("get", "decisions", "-n", "ours"))
+    read = refused(lambda: cp.kubectl("get", "--raw", API))
+
+    assert 'the server doesn\'t have a resource type "decisions"' in named
+    assert "ServiceUnavailable" in read
+    assert GROUP in cp.kubectl("get", "--raw", "/apis")
+
+
+@pytest.mark.usefixtures("outage")
+def test_outage_is_a_failure_of_gpuctl_doctor(cp: ControlPlane) -> None:
+    level, says = line_of_doctor(cp)
+
+    assert level == "FAIL"
+    assert "is not available" in says
+    assert "FailedDiscoveryCheck" in says
+
+
+@pytest.mark.usefixtures("outage")
+def test_outage_stops_no_garbage_collection(cp: ControlPlane) -> None:
+    """The controller discovers what it can, and logs the rest."""
+    owned = "/apis/apps/v1/namespaces/ours/replicasets"
+    cp.client.wait_for(owned, lambda seen: bool(seen["items"]), what="the ReplicaSet")
+
+    cp.kubectl("delete", "deployment", "web", "-n", "ours", "--wait=false")
+
+    cp.client.wait_for(owned, lambda seen: not seen["items"], what="the ReplicaSet to be gone")
+
+
+@pytest.mark.usefixtures("outage")
+def test_outage_keeps_an_empty_namespace_terminating(cp: ControlPlane, product: Product) -> None:
+    """Until a replica serves again; the namespace controller tries at least once a minute."""
+    path = "/api/v1/namespaces/left"
+    cp.client.delete(path)
+    cp.client.wait_for(path, is_stuck, what="the namespace to be emptied and kept")
+
+    product.start_webhook()
+    wait_available(cp, "True")
+
+    cp.client.wait_for(path, lambda seen: seen is None, what="the namespace to be gone")
+
+
+def is_stuck(namespace: Json) -> bool:
+    """Whether all objects are gone, and only the discovery keeps the namespace."""
+    found = namespace.get("status", {}).get("conditions", ())
+    conditions = {one["type"]: one for one in found}
+    failure = conditions.get("NamespaceDeletionDiscoveryFailure", {})
+    remaining = conditions.get("NamespaceContentRemaining", {})
+    stale = f"stale GroupVersion discovery: {GROUP}/{VERSION}"
+    return (
+        failure.get("status") == "True"
+        and stale in failure["message"]
+        and remaining.get("status") == "False"
+    )

@@ -153,7 +153,7 @@ def lasting_outage(cp: ControlPlane) -> Iterator[Clock]:
     try:
         cp.stop_process("kube-apiserver")
         yield away
-    except BaseException:  # it may not be there, be on its way out, or be there again
+    except BaseException:  # the test failed, and may have started it again or not
         if "kube-apiserver" in cp.processes:
             cp.stop_process("kube-apiserver")
         cp.start_process("kube-apiserver")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuctl.doctor.checks.aggregated import on_aggregated
 from gpuctl.doctor.checks.cluster import on_cluster
 from gpuctl.doctor.checks.dra import on_dra
 from gpuctl.doctor.checks.features import on_features
@@ -22,6 +23,7 @@ def examine(facts: Facts) -> list[Finding]:
         *on_memory(facts),
         *on_guards(facts),
         *on_webhook(facts),
+        *on_aggregated(facts),
         *on_nodes(facts),
         *on_dra(facts),
         *on_pods(facts),

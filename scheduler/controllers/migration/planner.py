@@ -35,8 +35,10 @@ from scheduler.state.scheduler_state import SchedulerState
 OPEN_MAX: Final = 8
 LOOKS_MAX: Final = 16
 PER_GROUP_MAX: Final = 4
-BACKOFF_FIRST_S: Final = 30.0
-BACKOFF_MAX_S: Final = 600.0
+#: The first and the longest pause of an owner that blocks a migration or cannot be read.
+BLOCKED_S: Final = (30.0, 600.0)
+#: The same of an owner whose read failed because the API server was busy or unreachable.
+BUSY_S: Final = (1.0, 30.0)
 BACKOFFS_MAX: Final = 10_000
 ANSWER_MAX_S: Final = 30.0
 
@@ -133,7 +135,8 @@ class MigrationPlanner:
         if candidate is None or pod is None or not event.is_sent:
             return None, NOTHING
         if event.facts is None:
-            self._back_off(pod, now)
+            limits_s = BUSY_S if event.is_busy else BLOCKED_S
+            self._back_off(pod, now, limits_s)
             return None, NOTHING
         kind, change = candidate.move, candidate.change
         problem = preconditions.owner_blocker(pod, kind, event.facts)
@@ -148,12 +151,13 @@ class MigrationPlanner:
         is_same = newest is not None and newest.key == candidate.key
         return (newest if is_same else None), NOTHING
 
-    def _back_off(self, pod: Pod, now: float) -> None:
+    def _back_off(self, pod: Pod, now: float, limits_s: tuple[float, float] = BLOCKED_S) -> None:
         """An owner that blocks a migration is read at growing intervals."""
-        _, pause_s = self._backoff.pop(pod.workload, (0.0, BACKOFF_FIRST_S / 2))
+        first_s, longest_s = limits_s
+        _, pause_s = self._backoff.pop(pod.workload, (0.0, 0.0))
         if len(self._backoff) >= BACKOFFS_MAX:
             del self._backoff[next(iter(self._backoff))]
-        pause_s = min(BACKOFF_MAX_S, pause_s * 2)
+        pause_s = min(longest_s, max(first_s, pause_s * 2))
         self._backoff[pod.workload] = (now + pause_s, pause_s)
 
     def _candidates(self) -> Iterator[tuple[MigrationKind, Pod]]:

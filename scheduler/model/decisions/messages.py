@@ -14,6 +14,8 @@ import msgspec
 #: The API group, as the API server knows it.
 GROUP: Final = "decisions.gpu-scheduler.io"
 VERSION: Final = "v1alpha1"
+#: The name of the APIService, which the chart creates.
+API_SERVICE: Final = f"{VERSION}.{GROUP}"
 
 #: The path of a query; it changes when the meaning of a field changes.
 PATH: Final = "/decisions/v1"

@@ -21,7 +21,7 @@ from tests.controlplane.migration_scene import (
     wants,
 )
 from tests.controlplane.workloads import Json, Watcher, annotation, away, node_of, tier
-from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane import ApiError, ControlPlane, wait_until
 from tools.product import Product
 
 # --- between eviction and replacement ----------------------------------------------------------
@@ -197,7 +197,7 @@ def test_migration_resumes_after_a_kill_between_ticket_and_eviction(
     def is_refused() -> bool:
         try:
             here.client.create(path, {"apiVersion": "policy/v1", "kind": "Eviction", **probe})
-        except Exception as error:  # noqa: BLE001 - whatever the API server says
+        except ApiError as error:
             return "not now" in str(error)
         return False
 

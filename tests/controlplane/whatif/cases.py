@@ -6,13 +6,21 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from tests.controlplane.whatif.cluster_objects import (
+    HIGH,
+    WorkloadVolume,
+    template_of,
+    use_data,
+    use_devices,
+)
 from tests.controlplane.workloads import Json, controlled, job, pod
+from tests.storage import ZONE
 from tools.controlplane import FakeNode
 
 H100: Final = "NVIDIA-H100-80GB-HBM3"
 A100: Final = "NVIDIA-A100-SXM4-80GB"
 GPU: Final = "nvidia.com/gpu"
-PRODUCT, COUNT, ZONE = "nvidia.com/gpu.product", "nvidia.com/gpu.count", "zone"
+PRODUCT, COUNT = "nvidia.com/gpu.product", "nvidia.com/gpu.count"
 ZONES: Final = ("a", "b")
 TAINT: Final = {"key": "team", "value": "reserved", "effect": "NoSchedule"}
 TOLERATION: Final = {"key": "team", "operator": "Exists"}
@@ -23,15 +31,26 @@ LAYOUTS: Final = (
     {"3g.40gb": 2},
     {"3g.40gb": 1, "2g.20gb": 1, "1g.10gb": 2},
 )
+DEVICE_COUNTS: Final = (1, 2)
 PROFILES: Final = ("1g.10gb", "2g.20gb", "3g.40gb")
 SHARE_OF_GPU_NODES: Final = 0.5
+#: Nodes whose GPUs are devices of DRA, and workloads that want such ones.
+SHARE_OF_DEVICES: Final = 0.2
+SHARE_WITH_DATA: Final = 0.2
+SHARE_OF_URGENT: Final = 0.15
+SHARE_OF_URGENT_MANIFESTS: Final = 0.4
 
 
 @dataclass(frozen=True)
 class Case:
-    """A cluster with its pods, and the question; ``change`` are the words of the command line."""
+    """A cluster with its pods, and the question; ``change`` are the words of the command line.
+
+    ``devices`` are the numbers of DRA devices by node.
+    """
 
     nodes: tuple[FakeNode, ...]
+    devices: dict[str, int]
+    data: tuple[WorkloadVolume, ...]
     before: tuple[Json, ...]
     budgets: tuple[Json, ...]
     manifest: Json
@@ -47,17 +66,25 @@ def random_case(seed: int) -> Case:
     """The case of a seed."""
     rng = Random(seed)
     nodes = tuple(_node(rng, f"whatif-{seed}-{at}") for at in range(rng.randint(3, 8)))
+    devices = {one.name: rng.choice((2, 4)) for one in nodes if not (one.gpus or one.mig)}
     before = tuple(_workload(rng, f"before-{at}") for at in range(rng.randint(2, 6)))
     budgets = tuple(_budget(rng, one) for one in before if _is_budgeted(rng, one))
     change, layouts = _change(rng, nodes)
     kind = rng.choice(("Deployment", "StatefulSet", "Job"))
-    manifest = _of_kind(kind, "asked", rng.randint(1, 8), **_wish(rng))
-    return Case(nodes, before, budgets, manifest, tuple(change), layouts)
+    manifest = _with_wish(rng, kind, "asked", rng.randint(1, 8), SHARE_OF_URGENT_MANIFESTS)
+    data = tuple(
+        use_data(rng, one, f"whatif-{seed}-{at}", nodes, ZONES)
+        for at, one in enumerate((*before, manifest))
+        if rng.random() < SHARE_WITH_DATA
+    )
+    return Case(nodes, devices, data, before, budgets, manifest, tuple(change), layouts)
 
 
 def _node(rng: Random, name: str) -> FakeNode:
     labels = {ZONE: rng.choice(ZONES)}
     taints = (TAINT,) if rng.random() < 0.15 else ()
+    if rng.random() < SHARE_OF_DEVICES:
+        return FakeNode(name=name, labels=labels, taints=taints)
     if rng.random() < SHARE_OF_GPU_NODES:
         gpus = rng.choice((2, 4, 8))
         labels |= {PRODUCT: H100, COUNT: str(gpus)}
@@ -83,7 +110,20 @@ def _wish(rng: Random) -> Json:
 
 def _workload(rng: Random, name: str) -> Json:
     kind = rng.choices(("Deployment", "StatefulSet", "Pod", "Job"), (6, 3, 2, 1))[0]
-    return _of_kind(kind, name, rng.randint(1, 4), **_wish(rng))
+    return _with_wish(rng, kind, name, rng.randint(1, 4), SHARE_OF_URGENT)
+
+
+def _with_wish(rng: Random, kind: str, name: str, count: int, urgent: float) -> Json:
+    """A workload with random requests; with a high priority in this share of cases."""
+    wish, wants_devices = _wish(rng), rng.random() < SHARE_OF_DEVICES
+    if wants_devices:
+        del wish["limits"]
+    body = _of_kind(kind, name, count, **wish)
+    if wants_devices:
+        use_devices(body, rng.choice(DEVICE_COUNTS))
+    if rng.random() < urgent:
+        template_of(body)["spec"]["priorityClassName"] = HIGH
+    return body
 
 
 def _of_kind(kind: str, name: str, count: int, **wish: Any) -> Json:

@@ -18,9 +18,21 @@ import pytest
 import yaml
 
 from gpuctl import snapshots
+from scheduler.model.dra.claim import ResourceClaim
+from scheduler.model.dra.resource_slice import ResourceSlice
+from scheduler.model.volumes.claim import Claim
 from scheduler.report.decisions.api_types import Snapshot
-from tests.controlplane.whatif.cases import COUNT, GPU, Case
-from tests.controlplane.workloads import PATHS, Json, Watcher, fetch, node_of
+from tests.controlplane.dra_objects import make
+from tests.controlplane.whatif.cases import COUNT, DEVICE_COUNTS, GPU, Case
+from tests.controlplane.whatif.cluster_objects import (
+    SLICES,
+    VOLUMES,
+    WorkloadVolume,
+    devices_spec,
+    devices_template,
+    slice_of,
+)
+from tests.controlplane.workloads import PATHS, Json, Watcher, as_created, fetch, node_of
 from tests.unit.gpuctl.cli import gpuctl
 from tools.controlplane import ControlPlane, FakeNode, add_nodes, wait_until
 from tools.controlplane.client import ApiError
@@ -36,23 +48,48 @@ class Scene:
 
     def __init__(self, plane: ControlPlane, product: Product, here: Watcher, case: Case) -> None:
         self.case = case
-        self.nodes: list[str] = []
+        #: The paths of cluster-wide objects, nodes last.
+        self.made: list[str] = []
         self._plane = plane
         self._product = product
         self._here = here
         self._expected: dict[str, int] = {}
+        self._bare: set[str] = set()
+        self._devices = dict(case.devices)
         self._budgets = f"/apis/policy/v1/namespaces/{here.namespace}/poddisruptionbudgets"
+        self._claims = f"/api/v1/namespaces/{here.namespace}/persistentvolumeclaims"
 
     # --- before ----------------------------------------------------------------------------------
 
     def set_up(self) -> None:
         """The cluster before the question."""
         self._add(self.case.nodes)
+        for count in DEVICE_COUNTS:
+            name, spec = devices_template(count), {"spec": devices_spec(count)}
+            make(self._here.client, self._here.namespace, "resourceclaimtemplates", name, spec)
+        for one in self.case.data:
+            self._store(one)
         for body in self.case.budgets:
             self._here.client.create(self._budgets, body)
         for body in self.case.before:
             self._create(body)
             self.wait_quiet(f"after {body['metadata']['name']}")
+
+    def _store(self, data: WorkloadVolume) -> None:
+        """Create a claim, with its volume: then it is bound."""
+        client = self._here.client
+        if data.volume is not None:
+            self.made.append(f"{VOLUMES}/{data.volume['metadata']['name']}")
+            client.create(VOLUMES, as_created(data.volume))
+        body = as_created(data.claim)
+        body["metadata"]["namespace"] = self._here.namespace
+        client.create(self._claims, body)
+        if data.volume is not None:
+            client.wait_for(
+                f"{self._claims}/{body['metadata']['name']}",
+                lambda seen: seen["status"].get("phase") == "Bound",
+                what="the claim to be bound",
+            )
 
     def ask(self, folder: Path, *, of_leader: bool) -> Json:
         """What gpuctl says, from the leader's state or from the objects of the API."""
@@ -104,8 +141,16 @@ class Scene:
         )
 
     def waiting(self) -> int:
-        """The number of pods that wait."""
-        return sum(not node_of(one) for one in self._here.pods())
+        """The number of pods that wait, without those of the manifest."""
+        others = (one for one in self._here.pods() if _owner(one) != "asked")
+        return sum(not node_of(one) for one in others)
+
+    def preempted(self) -> Counter[str]:
+        """The workloads of all pods that were preempted until now."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{self._here.namespace}/events"
+        items = self._here.client.get(path)["items"]
+        names = {one["regarding"]["name"] for one in items if one["reason"] == "Preempted"}
+        return Counter(map(owner_of_name, names))
 
     def places_by_owner(self) -> Counter[tuple[str, str]]:
         """The workload and the node of every pod that has one."""
@@ -115,11 +160,18 @@ class Scene:
 
     def _add(self, nodes: Iterable[FakeNode]) -> None:
         added = list(nodes)
-        self.nodes += [one.name for one in added]
+        self.made += [f"/api/v1/nodes/{one.name}" for one in added]
         add_nodes(self._here.client, added)
+        for one in added:
+            if count := self._devices.get(one.name):
+                body = as_created(slice_of(one.name, count))
+                self.made.insert(0, f"{SLICES}/{body['metadata']['name']}")
+                self._here.client.create(SLICES, body)
 
     def _like(self, like: str, name: str) -> FakeNode:
         model = self.case.node(like)
+        if like in self._devices:
+            self._devices[name] = self._devices[like]
         return FakeNode(
             name=name, gpus=model.gpus, mig=model.mig, labels=model.labels, taints=model.taints
         )
@@ -129,6 +181,8 @@ class Scene:
         spec = body["spec"]
         count = spec.get("replicas", spec.get("parallelism", 1))
         self._expected[body["metadata"]["name"]] = count
+        if body["kind"] == "Pod":
+            self._bare.add(body["metadata"]["name"])
 
     def _cordon(self, name: str) -> None:
         path = f"/api/v1/nodes/{name}"
@@ -202,10 +256,14 @@ class Scene:
             if node_of(item) and not _is_ready(item):
                 yield f"{item['metadata']['name']} is not ready"
         counts = Counter(map(_owner, pods))
-        if counts != Counter(self._expected):
+        # A pod without a controller may have been preempted.
+        gone = {name for name in self._bare if name not in counts}
+        if counts != Counter({k: v for k, v in self._expected.items() if k not in gone}):
             yield f"pods {dict(counts)}, expected {self._expected}"
         yield from self._of_budgets(pods)
-        yield from self._of_leader(pods)
+        taken = self._snapshot()
+        yield from self._of_claims(taken)
+        yield from self._of_leader(taken, pods)
 
     def _of_budgets(self, pods: list[Json]) -> Iterator[str]:
         for one in self._here.client.get(self._budgets)["items"]:
@@ -214,8 +272,31 @@ class Scene:
             if status.get("currentHealthy") != healthy or status.get("disruptedPods"):
                 yield f"budget {name} has {status}, {healthy} are healthy"
 
-    def _of_leader(self, pods: list[Json]) -> Iterator[str]:
-        taken = self._snapshot()
+    def _of_claims(self, taken: Snapshot) -> Iterator[str]:
+        """The leader knows the claims and the devices as they are."""
+        get, space = self._here.client.get, self._here.namespace
+        stored = {one["metadata"]["name"]: one for one in get(self._claims)["items"]}
+        seen = [one for one in taken.state.storage if isinstance(one, Claim)]
+        volumes = {one.name: one.volume_name for one in seen if one.namespace == space}
+        if volumes != {name: one["spec"].get("volumeName", "") for name, one in stored.items()}:
+            yield "the leader has not seen every PersistentVolumeClaim"
+        path = f"/apis/resource.k8s.io/v1/namespaces/{space}/resourceclaims"
+        real = {
+            one["metadata"]["name"]: "allocation" in one.get("status", {})
+            for one in get(path)["items"]
+        }
+        claims = [one for one in taken.state.dra if isinstance(one, ResourceClaim)]
+        known = {one.name: one.allocation is not None for one in claims if one.namespace == space}
+        if known != real:
+            yield "the leader has not seen every ResourceClaim"
+        users = [one for one in self._here.pods() if "resourceClaims" in one["spec"]]
+        if len(real) != len(users):
+            yield f"{len(real)} ResourceClaims for {len(users)} pods"
+        slices = {one.pool for one in taken.state.dra if isinstance(one, ResourceSlice)}
+        if not {*self._devices} <= slices:
+            yield "the leader has not seen every ResourceSlice"
+
+    def _of_leader(self, taken: Snapshot, pods: list[Json]) -> Iterator[str]:
         nodes = {
             one["metadata"]["name"]: one for one in self._here.client.get("/api/v1/nodes")["items"]
         }

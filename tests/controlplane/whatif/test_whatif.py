@@ -12,10 +12,11 @@ import pytest
 
 from tests.controlplane.tenants import grant
 from tests.controlplane.whatif.cases import random_case
+from tests.controlplane.whatif.cluster_objects import VOLUMES, shared_objects
 from tests.controlplane.whatif.scene import Scene, owner_of_name
 from tests.controlplane.workloads import Json, Watcher
 from tests.unit.gpuctl.cli import gpuctl
-from tools.controlplane import ControlPlane
+from tools.controlplane import ControlPlane, wait_until
 from tools.product import Product
 
 LOG: Final = logging.getLogger(__name__)
@@ -27,17 +28,22 @@ NIGHTLY: Final = range(101, 151)
 def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """Without migrations, which would move pods behind the test's back."""
     config = {"restore": {"mode": "off"}}
-    with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
+    with (
+        Product(cp, tmp_path_factory.mktemp("product"), config=config) as running,
+        shared_objects(cp),
+    ):
         yield running
 
 
 @pytest.fixture
-def nodes(cp: ControlPlane) -> Iterator[list[str]]:
-    """The names of nodes that are removed after the pods."""
-    names: list[str] = []
-    yield names
-    for name in names:
-        cp.client.delete_if_there(f"/api/v1/nodes/{name}")
+def made(cp: ControlPlane) -> Iterator[list[str]]:
+    """The paths of cluster-wide objects, which are removed after the pods."""
+    paths: list[str] = []
+    yield paths
+    for path in paths:
+        if path.startswith(VOLUMES):
+            cp.client.patch(path, {"metadata": {"finalizers": None}})
+        cp.client.delete_if_there(path)
 
 
 @pytest.mark.timeout(600)
@@ -51,35 +57,43 @@ def nodes(cp: ControlPlane) -> Iterator[list[str]]:
 def test_answer_agrees_with_what_then_happens(
     cp: ControlPlane,
     product: Product,
-    nodes: list[str],
+    made: list[str],
     here: Watcher,
     tmp_path: Path,
     seed: int,
 ) -> None:
     case = random_case(seed)
     scene = Scene(cp, product, here, case)
-    scene.nodes = nodes
+    scene.made = made
     scene.set_up()
+    before = scene.preempted()
 
     answer = scene.ask(tmp_path, of_leader=bool(seed % 2))
     scene.change(answer)
     moves = [move for move in answer.get("moves", ()) if not move.get("stays")]
-    waiting = scene.waiting()
     scene.start()
 
     told = answer["change"]
     LOG.info(
-        "seed %s: %s: %s of %s start, %s moves",
+        "seed %s: %s: %s of %s start, %s moves, %s preempted",
         seed,
         " ".join(case.change),
         told["starts"],
         told["asked"],
         len(moves),
+        len(told.get("preempted", ())),
     )
     assert _places(told) == scene.places("asked")
     assert _codes(told) == scene.codes("asked")
-    assert told.get("othersWait", 0) + sum("node" not in one for one in moves) == waiting
+    waiting = told.get("othersWait", 0) + sum("node" not in one for one in moves)
+    assert waiting == scene.waiting()
     assert _moved(moves) - scene.places_by_owner() == Counter()
+    preempted = Counter(owner_of_name(key.partition("/")[2]) for key in told.get("preempted", ()))
+    wait_until(
+        lambda: scene.preempted() - before == preempted,
+        what=f"{preempted} to be preempted",
+        last=lambda: scene.preempted() - before,
+    )
 
 
 def _places(told: Json) -> Counter[str]:

@@ -194,6 +194,16 @@ async def test_failed_read_is_not_a_deleted_owner(api: FakeApi, client: Client) 
     async with running(client) as scene:
         scene.worker.send(read_owner_for(TICKET))
 
+        assert await scene.inbox.next() == ev.OwnerRead("u-p", TICKET.id, None, is_busy=True)
+
+
+async def test_refused_read_is_not_repeated_soon(api: FakeApi, client: Client) -> None:
+    for call, body in owners().items():
+        api.script(call, reply(body))
+    api.script("GET /api/v1/namespaces/team/pods/web-x", failure(403))
+    async with running(client) as scene:
+        scene.worker.send(read_owner_for(TICKET))
+
         assert await scene.inbox.next() == ev.OwnerRead("u-p", TICKET.id, None)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.decide.admission.admit import Rules
 from scheduler.model import well_known
-from scheduler.model.crd.migration_actions import EvictPod, ReadOwner
+from scheduler.model.crd.migration_actions import EvictPod
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
 from scheduler.model.pods.original_request import with_original_request
@@ -342,21 +342,3 @@ def test_no_pod_migrates_where_a_quota_refuses_the_replacement(
     world.pass_time(5 * MINUTE_S)
 
     assert world.tiers("web") == expected
-
-
-def test_owner_read_lost_with_the_lease_is_repeated_at_once() -> None:
-    """A lease that is lost for a moment delays a restore by no backoff."""
-    world = World(node("cut", mig={"2g.20gb": 1, "1g.10gb": 2}))
-    holder = bare(world, "2g.20gb")
-    world.add(Workload("web", replicas=2))
-    world.remove(holder.uid)
-    while not (asked := [one for one in world.actions if isinstance(one, ReadOwner)]):
-        world.now += 1.0
-        world.take_steps()
-    world.actions.clear()
-
-    world.deliver(ev.OwnerRead(asked[0].pod_uid, "", None, is_sent=False))
-    world.now += 1.0
-    world.take_steps()
-
-    assert [type(one) for one in world.actions] == [ReadOwner]

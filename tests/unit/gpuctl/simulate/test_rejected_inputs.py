@@ -132,6 +132,35 @@ def test_misspelt_resource_has_a_correction(resource: str, meant: str | None) ->
     assert "did you mean" not in row["reason"] or found
 
 
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        pytest.param(
+            "gpu-schedular",
+            "no scheduler gpu-schedular may exist; did you mean spec.schedulerName: gpu-scheduler?",
+            id="near",
+        ),
+        pytest.param("default-scheduler", "in a cluster default-scheduler decides", id="other"),
+    ],
+)
+def test_misspelt_scheduler_has_a_correction(name: str, note: str) -> None:
+    (row,) = rows(node("n1", gpu=1), pod("a", {**spec(GPU, 1), "schedulerName": name}))
+
+    assert row["node"] == "n1"
+    assert note in row["reason"]
+    assert ("did you mean" in row["reason"]) is ("did you mean" in note)
+
+
+def test_impossible_amount_of_memory_is_said_once() -> None:
+    world = node("n1", gpu=1, labels={"nvidia.com/gpu.memory": "81559"})
+    wanted = {"annotations": {"gpu-scheduler.io/gpu-memory": "200Gi"}}
+
+    (row,) = rows(world, pod("a", spec(), **wanted))
+
+    assert row["state"] == "waits"
+    assert row["reason"].count("can never be placed here") == 1
+
+
 def test_refused_pod_has_a_state_of_its_own() -> None:
     quota = {
         "apiVersion": "v1",

@@ -86,7 +86,7 @@ def asked(
     documents = [Document(place=f"f:{at}", raw=raw) for at, raw in enumerate(manifest)]
     change = parse_change(add, drain, layout)
     read = read_manifest(documents, state, replicas)
-    return answer(state, read, plan_of(state, change), lambda _: None)
+    return answer(state, read, plan_of(state, change), lambda _: None, lambda _: None)
 
 
 def starts(found: WhatIf) -> tuple[int, int]:

@@ -8,11 +8,11 @@ from gpuctl.input_error import InputError
 from gpuctl.whatif.change import AddedNodes, Change, NewLayout, parse_change
 from gpuctl.whatif.mig_layouts import with_layout
 from gpuctl.whatif.node_shapes import new_nodes, shape_of
-from scheduler.model.dra.device import NodeChoice
 from scheduler.model.dra.resource_slice import ResourceSlice
 from scheduler.model.node import Node
 from scheduler.model.volumes.storage import CsiNode
 from tests.builders import dynamic, node
+from tests.dra import resource_slice
 from tests.unit.gpuctl.whatif.live_world import A100, H100, live
 
 GPU = "nvidia.com/gpu"
@@ -101,7 +101,7 @@ def test_new_node_is_an_empty_copy() -> None:
 
 
 def test_what_drivers_publish_is_copied_with_the_node() -> None:
-    devices = ResourceSlice(name="s", driver="d", pool="n1", nodes=NodeChoice(node_name="n1"))
+    devices = resource_slice("n1", "gpu-0", driver="d")
     state = live(node("n1", gpus=1), dra=(devices,), storage=(CsiNode(name="n1"),)).state
 
     first, second = new_nodes(state, [AddedNodes("n1", 2)])
@@ -110,6 +110,7 @@ def test_what_drivers_publish_is_copied_with_the_node() -> None:
     (copied,) = second.dra
     assert isinstance(copied, ResourceSlice)
     assert (copied.pool, copied.nodes.node_name) == ("n1-new-2", "n1-new-2")
+    assert [str(one.id) for one in copied.devices] == ["d/n1-new-2/gpu-0"]
 
 
 def test_shape_takes_the_first_ready_node() -> None:

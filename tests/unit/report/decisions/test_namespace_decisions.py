@@ -98,6 +98,18 @@ async def test_new_pod_of_a_name_shows_no_decision_of_the_former_one(stage: Stag
     assert {one.uid for one in read(found).decisions} == {"second"}
 
 
+async def test_new_pod_without_a_decision_has_no_message_of_the_former_one(stage: Stage) -> None:
+    stage.see(ev.PodDeleted("team-big"))
+    stage.leader.is_leading = False
+    stage.see(ev.PodUpdated(pod("big", gpus=9, uid="second")))
+    await stage.quiet()
+
+    [found] = (await decisions_of(stage).one("team", "big")).decisions
+
+    assert stage.journal.about("team", "big")
+    assert (found.uid, found.message, found.reason) == ("second", "", "")
+
+
 async def test_long_list_counts_the_rest(stage: Stage) -> None:
     answer = await decisions_of(stage, pods_max=1).every("team")
 

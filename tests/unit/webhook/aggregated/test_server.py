@@ -17,6 +17,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from scheduler.controllers.certificates.issuer import make_certificates
+from scheduler.httpserver.messages import Head, Reply
 from scheduler.model.decisions.messages import (
     FRONT_PROXY_PATH,
     PATH,
@@ -26,7 +27,10 @@ from scheduler.model.decisions.messages import (
 )
 from tests.unit.webhook.serving import BUNDLE, JSON, NOW, serving, until, write
 from tools.controlplane.pki import Authority
+from webhook.aggregated.server import AggregatedApi
 from webhook.app import Server
+from webhook.certs import LiveCertificate
+from webhook.scheduler_client import SchedulerClient
 
 API = "/apis/decisions.gpu-scheduler.io/v1alpha1"
 BIG = PodDecision(pod="big", uid="u", state="Pending", reason="INSUFFICIENT")
@@ -170,6 +174,26 @@ async def test_unknown_front_proxy_serves_no_client(folder: Path, tmp_path: Path
 
     assert served == [False, False]
     assert ready.status == 200
+
+
+async def test_request_without_a_certificate_is_forbidden(tmp_path: Path) -> None:
+    """The handshake refuses it before; the gate does not rely on that."""
+    write(tmp_path, BUNDLE)
+    link = SchedulerClient(tmp_path / "s")
+    api = AggregatedApi(link, LiveCertificate(tmp_path), lambda: NOW)
+
+    reply = api.gate(Head("GET", "/apis", {}))
+
+    assert isinstance(reply, Reply)
+    assert reply.status == 403
+
+
+async def test_long_name_of_a_user_is_cut_in_the_log(port: Port) -> None:
+    with capture_logs() as logs:
+        await port.get(f"{API}/namespaces/team/decisions", X_Remote_User="u" * 999)
+
+    [read] = [one for one in logs if one["event"] == "decisions read"]
+    assert read["user"] == "u" * 253
 
 
 async def test_other_name_of_the_authority_is_forbidden(port: Port) -> None:
