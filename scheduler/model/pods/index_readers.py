@@ -1,0 +1,163 @@
+"""How an index is read from the fields that a controller sets on its pods.
+
+``pod_index.py`` has the table of the controllers. Each reader returns None if the pod does not have
+its fields, so that the next row of the table counts.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from scheduler.model import well_known
+from scheduler.model.gpu.gpu_map import canonical_number
+from scheduler.model.limits import MAP_INDEX_MAX
+
+#: Labels with the number of a Job and with the number of Jobs, in the order of precedence.
+JOBS_OF_GROUP: Final = (well_known.JOBSET_GROUP_JOB, well_known.JOBSET_GROUP_JOBS)
+JOBS: Final = (
+    (well_known.JOBSET_JOB, well_known.JOBSET_JOBS),
+    (well_known.JOBSET_GLOBAL_JOB, well_known.JOBSET_GLOBAL_JOBS),
+)
+#: The group of replicated jobs without ``groupName``.
+_DEFAULT_GROUP: Final = "default"
+
+
+class IndexRule(enum.Enum):
+    """The rule for a pod without an index of its own."""
+
+    #: Its controller creates interchangeable pods: the scheduler chooses an index at the Binding.
+    ASSIGNED = "assigned"
+    #: Neither a controller nor the name gives an index: a mapped pod is pending with this reason.
+    UNKNOWN = "unknown"
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """The fields of a pod with its index, and the number of ``lines`` of its map (0: unknown)."""
+
+    name: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    lines: int
+
+
+Index = int | IndexRule
+Read = Callable[[Marks], Index | None]
+
+
+def in_label(key: str, *, may_be_odd: bool = False) -> Read:
+    """The index in one label; an invalid text is no index unless another source follows."""
+
+    def read(marks: Marks) -> Index | None:
+        text = marks.labels.get(key)
+        number = None if text is None else canonical_number(text)
+        if number is None and (text is None or may_be_odd):
+            return None
+        return IndexRule.UNKNOWN if number is None else number
+
+    return read
+
+
+def within_first(key: str, *groups: str) -> Read:
+    """The index within a group, which is the pod's own only in the first group.
+
+    The size of a group is not on the pod, so the pods of further groups get the remaining lines.
+    """
+    inner = in_label(key)
+
+    def read(marks: Marks) -> Index | None:
+        index = inner(marks)
+        if index is None or all(marks.labels.get(group, "0") == "0" for group in groups):
+            return index
+        return IndexRule.ASSIGNED
+
+    return read
+
+
+def in_name(before: str = "") -> Read:
+    """The number after the last dash of the pod's name; ``before`` must precede it."""
+
+    def read(marks: Marks) -> Index | None:
+        start, dash, digits = marks.name.rpartition("-")
+        if not start.endswith(before):
+            return None
+        number = canonical_number(digits) if dash else None
+        return IndexRule.UNKNOWN if number is None else number
+
+    return read
+
+
+def of_leader_worker_set(marks: Marks) -> Index | None:
+    """LeaderWorkerSet: group x size + worker, which is the pod's rank in the whole set.
+
+    Its webhook, which may be called after ours, writes the leader's group and the worker's index
+    from the ordinals, so the ordinals replace these labels where they are missing. The groups of a
+    set with ``groupIdentity: Hash`` have no number: their pods are interchangeable.
+    """
+    labels = marks.labels
+    if well_known.LWS_WORKER not in labels and well_known.LWS_GROUP not in labels:
+        return None
+    ordinal = labels.get(well_known.STATEFULSET_INDEX) or marks.name.rpartition("-")[2]
+    worker = canonical_number(labels.get(well_known.LWS_WORKER, ordinal))
+    if worker is None:
+        return IndexRule.UNKNOWN
+    group = canonical_number(labels.get(well_known.LWS_GROUP, "0" if worker else ordinal))
+    size = canonical_number(marks.annotations.get(well_known.LWS_SIZE, ""))
+    if group is None or (group and not size):
+        return IndexRule.ASSIGNED
+    return _bounded(group * (size or 0) + worker)
+
+
+def of_job_set(marks: Marks) -> Index | None:
+    """JobSet: the lines of the map are divided evenly among the Jobs, and a pod's index counts
+    within its Job: number of the Job x pods of a Job + completion index.
+
+    The number of pods of one Job is not on a pod. Kueue derives it in the same way, from the number
+    of all pods and of the Jobs (``PodSetTopologyRequest.subGroupCount``).
+    """
+    labels = marks.labels
+    if well_known.JOBSET_JOB not in labels and well_known.JOBSET_GLOBAL_JOB not in labels:
+        return None
+    within = canonical_number(labels.get(well_known.JOB_INDEX, "0"))
+    if within is None:
+        return IndexRule.UNKNOWN
+    counted = _job_numbers(labels)
+    if counted and marks.lines:
+        # The first count that divides the lines; with spare lines, the first one.
+        even = next((one for one in counted if marks.lines % one[1] == 0), counted[0])
+        return _in_share(even[0], within, marks, max(1, marks.lines // even[1]))
+    job = canonical_number(
+        labels.get(well_known.JOBSET_GLOBAL_JOB, labels.get(well_known.JOBSET_JOB, ""))
+    )
+    if job is None:
+        return IndexRule.UNKNOWN
+    return IndexRule.ASSIGNED if job and within else job + within
+
+
+def _job_numbers(labels: Mapping[str, str]) -> list[tuple[int, int]]:
+    """The number of the pod's Job and of all Jobs: in a group that the user named, in its
+    replicated job, in the whole set.
+    """
+    named = labels.get(well_known.JOBSET_GROUP, _DEFAULT_GROUP) != _DEFAULT_GROUP
+    keys = (JOBS_OF_GROUP, *JOBS) if named else JOBS
+    return [
+        (job, jobs)
+        for key, count_key in keys
+        if (job := canonical_number(labels.get(key, ""))) is not None
+        and (jobs := canonical_number(labels.get(count_key, "")))
+    ]
+
+
+def _in_share(job: int, within: int, marks: Marks, share: int) -> Index:
+    if share > 1 and well_known.JOB_INDEX not in marks.labels:
+        return IndexRule.ASSIGNED  # the pods of a Job without indexes are interchangeable
+    if within >= share:
+        return _bounded(marks.lines + within)  # more pods than lines: not another Job's line
+    return _bounded(job * share + within)
+
+
+def _bounded(index: int) -> Index:
+    return index if index <= MAP_INDEX_MAX else IndexRule.UNKNOWN
