@@ -16,12 +16,6 @@ from scheduler.model import well_known
 from scheduler.model.gpu.gpu_map import canonical_number
 from scheduler.model.limits import MAP_INDEX_MAX
 
-#: Labels with the number of a Job and with the number of Jobs, in the order of precedence.
-JOBS_OF_GROUP: Final = (well_known.JOBSET_GROUP_JOB, well_known.JOBSET_GROUP_JOBS)
-JOBS: Final = (
-    (well_known.JOBSET_JOB, well_known.JOBSET_JOBS),
-    (well_known.JOBSET_GLOBAL_JOB, well_known.JOBSET_GLOBAL_JOBS),
-)
 #: The group of replicated jobs without ``groupName``.
 _DEFAULT_GROUP: Final = "default"
 
@@ -111,47 +105,65 @@ def of_leader_worker_set(marks: Marks) -> Index | None:
     return _bounded(group * (size or 0) + worker)
 
 
-def of_job_set(marks: Marks) -> Index | None:
-    """JobSet: the lines of the map are divided evenly among the Jobs, and a pod's index counts
-    within its Job: number of the Job x pods of a Job + completion index.
+def shared_by_jobs(job_key: str, count_key: str) -> Read:
+    """JobSet: number of the Job x pods of a Job + completion index.
 
-    The number of pods of one Job is not on a pod. Kueue derives it in the same way, from the number
-    of all pods and of the Jobs (``PodSetTopologyRequest.subGroupCount``).
+    The number of pods of one Job is not on a pod, so it follows from the map: the Jobs share its
+    lines out evenly. Kueue derives it in the same way, from the number of all pods and of the Jobs
+    (``PodSetTopologyRequest.subGroupCount``).
     """
-    labels = marks.labels
-    if well_known.JOBSET_JOB not in labels and well_known.JOBSET_GLOBAL_JOB not in labels:
+
+    def read(marks: Marks) -> Index | None:
+        counted = _job_number(marks.labels, job_key, count_key)
+        if counted is None or not marks.lines or marks.lines % counted[1]:
+            return None
+        return _in_share(marks, *counted)
+
+    return read
+
+
+def with_spare_lines(*keys: tuple[str, str]) -> Read:
+    """JobSet, with lines that no count divides: the Jobs of the first count share out most of them.
+
+    Without a number of lines only the pods of the first Job, and Jobs of one pod, have an index.
+    """
+
+    def read(marks: Marks) -> Index | None:
+        labels = marks.labels
+        numbers = [labels[key] for key, _ in reversed(keys) if key in labels]
+        if not numbers:
+            return None
+        for key, count_key in keys:
+            counted = _job_number(labels, key, count_key)
+            if counted is not None and marks.lines:
+                return _in_share(marks, *counted)
+        job, within = canonical_number(numbers[0]), _within_job(labels)
+        if job is None or within is None:
+            return IndexRule.UNKNOWN
+        return IndexRule.ASSIGNED if job and within else job + within
+
+    return read
+
+
+def _job_number(labels: Mapping[str, str], key: str, count_key: str) -> tuple[int, int] | None:
+    """The number of the pod's Job, and the number of Jobs; None without them, and in a group that
+    the user did not name.
+    """
+    group = labels.get(well_known.JOBSET_GROUP, _DEFAULT_GROUP)
+    if key == well_known.JOBSET_GROUP_JOB and group == _DEFAULT_GROUP:
         return None
-    within = canonical_number(labels.get(well_known.JOB_INDEX, "0"))
+    job, jobs = canonical_number(labels.get(key, "")), canonical_number(labels.get(count_key, ""))
+    return (job, jobs) if job is not None and jobs else None
+
+
+def _within_job(labels: Mapping[str, str]) -> int | None:
+    return canonical_number(labels.get(well_known.JOB_INDEX, "0"))
+
+
+def _in_share(marks: Marks, job: int, jobs: int) -> Index:
+    share, within = max(1, marks.lines // jobs), _within_job(marks.labels)
     if within is None:
         return IndexRule.UNKNOWN
-    counted = _job_numbers(labels)
-    if counted and marks.lines:
-        # The first count that divides the lines; with spare lines, the first one.
-        even = next((one for one in counted if marks.lines % one[1] == 0), counted[0])
-        return _in_share(even[0], within, marks, max(1, marks.lines // even[1]))
-    job = canonical_number(
-        labels.get(well_known.JOBSET_GLOBAL_JOB, labels.get(well_known.JOBSET_JOB, ""))
-    )
-    if job is None:
-        return IndexRule.UNKNOWN
-    return IndexRule.ASSIGNED if job and within else job + within
-
-
-def _job_numbers(labels: Mapping[str, str]) -> list[tuple[int, int]]:
-    """The number of the pod's Job and of all Jobs: in a group that the user named, in its
-    replicated job, in the whole set.
-    """
-    named = labels.get(well_known.JOBSET_GROUP, _DEFAULT_GROUP) != _DEFAULT_GROUP
-    keys = (JOBS_OF_GROUP, *JOBS) if named else JOBS
-    return [
-        (job, jobs)
-        for key, count_key in keys
-        if (job := canonical_number(labels.get(key, ""))) is not None
-        and (jobs := canonical_number(labels.get(count_key, "")))
-    ]
-
-
-def _in_share(job: int, within: int, marks: Marks, share: int) -> Index:
     if share > 1 and well_known.JOB_INDEX not in marks.labels:
         return IndexRule.ASSIGNED  # the pods of a Job without indexes are interchangeable
     if within >= share:

@@ -18,16 +18,15 @@ import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.pods.index_readers import (
-    JOBS,
-    JOBS_OF_GROUP,
     Index,
     IndexRule,
     Marks,
     Read,
     in_label,
     in_name,
-    of_job_set,
     of_leader_worker_set,
+    shared_by_jobs,
+    with_spare_lines,
     within_first,
 )
 from scheduler.model.pods.pod_parts import Owner
@@ -88,20 +87,40 @@ _TRAINING: Final = tuple(
     for kind in ("PyTorchJob", "MPIJob", "TFJob", "XGBoostJob", "PaddleJob", "MXJob", "JAXJob")
 )
 
-_JOB_SET: Final = (
-    *(key for pair in JOBS for key in pair),
-    well_known.JOBSET_GROUP,
-    *JOBS_OF_GROUP,
-)
+_GROUP: Final = (well_known.JOBSET_GROUP_JOB, well_known.JOBSET_GROUP_JOBS)
+_PART: Final = (well_known.JOBSET_JOB, well_known.JOBSET_JOBS)
+_SET: Final = (well_known.JOBSET_GLOBAL_JOB, well_known.JOBSET_GLOBAL_JOBS)
+_JOBSET_ORIGIN: Final = "kubernetes-sigs/jobset, `pkg/controllers/jobset_controller.go`"
 
 #: Sources of indexes; of one owner's rows the first whose fields the pod has counts.
 SOURCES: Final = (
     Source(
         owners=("Job",),
-        labels=(*_JOB_SET, well_known.JOB_INDEX),
-        meaning="JobSet: the Jobs share the lines out evenly; the completion index counts within",
-        origin="kubernetes-sigs/jobset, `pkg/controllers/jobset_controller.go`",
-        read=of_job_set,
+        labels=(well_known.JOBSET_GROUP, *_GROUP, well_known.JOB_INDEX),
+        meaning="JobSet: pod of the Jobs of a group with a `groupName`, which share out all lines",
+        origin=_JOBSET_ORIGIN,
+        read=shared_by_jobs(*_GROUP),
+    ),
+    Source(
+        owners=("Job",),
+        labels=(*_PART, well_known.JOB_INDEX),
+        meaning="JobSet: pod of the Jobs of a replicated job, which share out all lines",
+        origin=_JOBSET_ORIGIN,
+        read=shared_by_jobs(*_PART),
+    ),
+    Source(
+        owners=("Job",),
+        labels=(*_SET, well_known.JOB_INDEX),
+        meaning="JobSet: pod of all Jobs, which share out all lines",
+        origin=_JOBSET_ORIGIN,
+        read=shared_by_jobs(*_SET),
+    ),
+    Source(
+        owners=("Job",),
+        labels=(well_known.JOBSET_GROUP, *_GROUP, *_PART, *_SET, well_known.JOB_INDEX),
+        meaning="JobSet: pod of the Jobs of the first of these counts; some lines are left over",
+        origin=_JOBSET_ORIGIN,
+        read=with_spare_lines(_GROUP, _PART, _SET),
     ),
     Source(
         owners=("Job",),
