@@ -11,12 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from gpuctl.likely_mistakes import notices
-from gpuctl.map_index import index_source
 from gpuctl.our_scheduler import OurScheduler
 from gpuctl.targets import read_pod
 from scheduler.decide.explain import Meaning, meaning_of
 from scheduler.decide.rejection_message import parts
 from scheduler.model import well_known
+from scheduler.model.pods.index_source import index_source
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import format_value
 from scheduler.watch.client import ApiError, Client, Unreachable

@@ -27,6 +27,7 @@ from gpuctl.pod_facts import (
 )
 from scheduler.decide.explain import Meaning, Outcome, Refusal
 from scheduler.decide.score_breakdown import NodeScore, Ranking
+from scheduler.model import well_known
 from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import (
     API_VERSION,
@@ -96,57 +97,21 @@ def test_the_annotations_say_what_was_given() -> None:
         "adapter.gpu.turbonomic.ibm.com/original": "{}",
     }
 
-    given = facts_of(pod("a", node="n1", devices="gpu:2,3", index=0, annotations=told)).given
+    job = {"owner": "Job/j", "map": "0=n1:2,3", "labels": {well_known.JOB_INDEX: "0"}}
+    mapped = pod("a", node="n1", devices="gpu:2,3", index=0, annotations=told, **job)
+    given = facts_of(mapped).given
 
     assert given == Given(
         devices="gpu:2,3",
         index="0",
+        index_source="0: completion index of an Indexed Job"
+        " (batch.kubernetes.io/job-completion-index=0)",
         cuda_visible_devices="2,3",
         fallback="2g.20gb->1g.10gb",
         original="{}",
         decision="ab-1",
         epoch="4",
     )
-
-
-TWO_LINES = "0=n1:0\n1=n2:0"
-OF_JOB = {
-    "jobset.sigs.k8s.io/job-index": "1",
-    "jobset.sigs.k8s.io/replicatedjob-replicas": "2",
-    "batch.kubernetes.io/job-completion-index": "0",
-}
-
-
-@pytest.mark.parametrize(
-    ("fields", "source"),
-    [
-        pytest.param({"owner": "Deployment/web"}, "", id="no-map"),
-        pytest.param({"owner": "StatefulSet/w", "map": "0"}, "", id="map-that-cannot-be-read"),
-        pytest.param(
-            {"owner": "StatefulSet/w", "map": TWO_LINES},
-            "1: ordinal of a StatefulSet (name ...-N)",
-            id="name",
-        ),
-        pytest.param(
-            {"owner": "Job/j", "map": TWO_LINES, "labels": OF_JOB},
-            "1: JobSet: pod of the Jobs of a replicated job, which share out all lines"
-            f" ({', '.join(f'{key}={value}' for key, value in OF_JOB.items())})",
-            id="labels",
-        ),
-        pytest.param(
-            {"owner": "ReplicaSet/w", "map": TWO_LINES},
-            "chosen at the Binding: the pods of a ReplicaSet have no number",
-            id="interchangeable",
-        ),
-        pytest.param(
-            {"owner": "Pod/driver", "map": TWO_LINES},
-            "chosen at the Binding: the pods of a Pod have no number",
-            id="pod-of-a-pod",
-        ),
-    ],
-)
-def test_the_source_of_the_map_index_is_named(fields: Any, source: str) -> None:
-    assert facts_of(pod("w-1", **fields)).given.index_source == source
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which field of a pod gives its index in its map (``model/pods/pod_index.py``)."""
+"""The source of a pod's index in its map, as text for users (``pod_index.py`` has the sources)."""
 
 from __future__ import annotations
 
