@@ -28,6 +28,8 @@ POLICY: Final = Path(__file__).parents[1] / "cases" / "18-leaderworkerset-webhoo
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POLICIES: Final = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
 BINDINGS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
+#: Required by the API server for groups below k8s.io.
+APPROVED: Final = {"api-approved.kubernetes.io": "unapproved, for tests"}
 #: The kinds that own pods or their controllers.
 KINDS: Final = (
     *("jobset.x-k8s.io/v1alpha2/JobSet", "leaderworkerset.x-k8s.io/v1/LeaderWorkerSet"),
@@ -132,6 +134,8 @@ def crds(cp: ControlPlane) -> Iterator[Client]:
             what=f"{name} to be served",
         )
     yield cp.client
+    # At once after the end of the last namespace: other files record owners whose kinds are not
+    # served, and the garbage collector deletes the pods of an owner that it looks for in vain.
     for name in names:
         cp.client.delete(f"{CRDS}/{name}")
 
@@ -152,7 +156,7 @@ def definition(group: str, version: str, kind: str) -> Json:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural(kind)}.{group}"},
+        "metadata": {"name": f"{plural(kind)}.{group}", "annotations": APPROVED},
         "spec": {
             "group": group,
             "scope": "Namespaced",
@@ -296,7 +300,6 @@ def test_canary_of_a_rollout_waits_for_a_line_of_the_stable_pods(controllers: Co
     )
     assert sum(1 for item in items if node_of(item)) == 2
 
-    (stable,) = [item for item in items if node_of(item) == "gpu-2"]
     scale = {"spec": {"replicas": 1}}
     replica_sets = f"/apis/apps/v1/namespaces/{controllers.here.namespace}/replicasets"
     controllers.here.client.patch(f"{replica_sets}/serve-6c9f8d7b54", scale)
@@ -304,7 +307,6 @@ def test_canary_of_a_rollout_waits_for_a_line_of_the_stable_pods(controllers: Co
         "the canary to get the line that became free",
         lambda found: sorted(map(node_of, found)) == ["gpu-1", "gpu-2"],
     )
-    assert stable["metadata"]["name"]
 
 
 def test_why_names_the_source_of_the_index(controllers: Controllers, cp: ControlPlane) -> None:
