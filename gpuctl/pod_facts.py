@@ -16,6 +16,7 @@ from gpuctl.targets import read_pod
 from scheduler.decide.explain import Meaning, meaning_of
 from scheduler.decide.rejection_message import parts
 from scheduler.model import well_known
+from scheduler.model.pods.index_source import index_source
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import format_value
 from scheduler.watch.client import ApiError, Client, Unreachable
@@ -52,10 +53,14 @@ class PodEvent(_Shape, frozen=True, kw_only=True):
 
 
 class Given(_Shape, frozen=True, kw_only=True):
-    """The assignment in the pod's annotations; an absent annotation is an empty text."""
+    """The assignment in the pod's annotations; an absent annotation is an empty text.
+
+    ``index_source`` is the field of the pod that gives its index in its map.
+    """
 
     devices: str = ""
     index: str = ""
+    index_source: str = ""
     cuda_visible_devices: str = ""
     fallback: str = ""
     original: str = ""
@@ -133,6 +138,7 @@ def facts_of(pod: Pod, scheduler: OurScheduler = OUR_DEFAULT) -> PodFacts:
         given=Given(
             devices=annotation(well_known.DEVICES, ""),
             index=annotation(well_known.POD_INDEX, ""),
+            index_source=index_source(pod),
             cuda_visible_devices=annotation(well_known.CUDA_VISIBLE_DEVICES, ""),
             fallback=annotation(well_known.FALLBACK, ""),
             original=annotation(well_known.ORIGINAL, ""),

@@ -138,6 +138,7 @@ def _given(facts: PodFacts) -> Iterable[RenderableType]:
     rows = {
         "devices": given.devices,
         "map index": given.index,
+        "map index from": given.index_source,
         "CUDA_VISIBLE_DEVICES": given.cuda_visible_devices,
         "stepped down": given.fallback,
         "requested": given.original,

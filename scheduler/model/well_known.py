@@ -93,6 +93,9 @@ WEBHOOK_OPT_OUT: Final = "gpu-webhook"  # namespace label; value "disabled"
 JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 STATEFULSET_INDEX: Final = "apps.kubernetes.io/pod-index"
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
+ROLLOUT_TEMPLATE_HASH: Final = "rollouts-pod-template-hash"  # of Argo Rollouts
+#: Labels with the revision of a pod's template.
+REVISIONS: Final = (POD_TEMPLATE_HASH, "controller-revision-hash", ROLLOUT_TEMPLATE_HASH)
 
 # --- indexes and names that other controllers set on their pods (``model/pods/pod_index``) ----
 JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
@@ -101,6 +104,9 @@ JOBSET_JOB: Final = "jobset.sigs.k8s.io/job-index"
 JOBSET_JOBS: Final = "jobset.sigs.k8s.io/replicatedjob-replicas"
 JOBSET_GLOBAL_JOB: Final = "jobset.sigs.k8s.io/job-global-index"
 JOBSET_GLOBAL_JOBS: Final = "jobset.sigs.k8s.io/global-replicas"
+JOBSET_GROUP: Final = "jobset.sigs.k8s.io/group-name"
+JOBSET_GROUP_JOB: Final = "jobset.sigs.k8s.io/job-group-index"
+JOBSET_GROUP_JOBS: Final = "jobset.sigs.k8s.io/group-replicas"
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
 LWS_WORKER: Final = "leaderworkerset.sigs.k8s.io/worker-index"

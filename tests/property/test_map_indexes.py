@@ -47,6 +47,7 @@ KEYS = (
         well_known.JOBSET_GLOBAL_JOB,
         well_known.KUEUE_POD,
     ),
+    *(well_known.JOBSET_GROUP, well_known.JOBSET_GROUP_JOB, well_known.JOBSET_GROUP_JOBS),
 )
 ALIKE = {
     well_known.JOBSET_NAME: "set",

@@ -205,10 +205,8 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def revision(self) -> str:
         """The template's revision as its controller labels it, or an empty text."""
-        labels = self.labels
-        return (
-            labels.get(well_known.POD_TEMPLATE_HASH) or labels.get("controller-revision-hash") or ""
-        )
+        get = self.labels.get
+        return next(filter(None, map(get, well_known.REVISIONS)), "")
 
     def waits_for(self, scheduler_name: str) -> bool:
         """Whether this scheduler has to schedule the pod now

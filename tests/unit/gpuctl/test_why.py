@@ -27,6 +27,7 @@ from gpuctl.pod_facts import (
 )
 from scheduler.decide.explain import Meaning, Outcome, Refusal
 from scheduler.decide.score_breakdown import NodeScore, Ranking
+from scheduler.model import well_known
 from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import (
     API_VERSION,
@@ -96,11 +97,15 @@ def test_the_annotations_say_what_was_given() -> None:
         "adapter.gpu.turbonomic.ibm.com/original": "{}",
     }
 
-    given = facts_of(pod("a", node="n1", devices="gpu:2,3", index=0, annotations=told)).given
+    job = {"owner": "Job/j", "map": "0=n1:2,3", "labels": {well_known.JOB_INDEX: "0"}}
+    mapped = pod("a", node="n1", devices="gpu:2,3", index=0, annotations=told, **job)
+    given = facts_of(mapped).given
 
     assert given == Given(
         devices="gpu:2,3",
         index="0",
+        index_source="0: completion index of an Indexed Job"
+        " (batch.kubernetes.io/job-completion-index=0)",
         cuda_visible_devices="2,3",
         fallback="2g.20gb->1g.10gb",
         original="{}",

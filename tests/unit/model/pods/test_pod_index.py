@@ -6,7 +6,8 @@ import pytest
 
 from scheduler.model import well_known
 from scheduler.model.limits import MAP_INDEX_MAX
-from scheduler.model.pods.pod_index import IndexRule, index_of
+from scheduler.model.pods.index_readers import Marks
+from scheduler.model.pods.pod_index import IndexRule, index_of, indexed
 from scheduler.model.pods.pod_parts import Owner
 
 ASSIGNED, UNKNOWN = IndexRule.ASSIGNED, IndexRule.UNKNOWN
@@ -78,6 +79,16 @@ def of_job(job: str, jobs: str, within: str | None, **more: str) -> dict[str, st
     return {**labels, **({} if within is None else {well_known.JOB_INDEX: within}), **more}
 
 
+def of_jobs_group(group: str, job: str, jobs: str, within: str) -> dict[str, str]:
+    """Job 1 of 2 of its replicated job, which shares a group with others."""
+    named = {
+        well_known.JOBSET_GROUP: group,
+        well_known.JOBSET_GROUP_JOB: job,
+        well_known.JOBSET_GROUP_JOBS: jobs,
+    }
+    return of_job("1", "2", within, **named)
+
+
 def of_group(group: str, worker: str) -> dict[str, str]:
     return {
         well_known.LWS_GROUP: group,
@@ -134,6 +145,9 @@ NUMBERED = [
         ASSIGNED,
         id="two-numbers-without-a-count",
     ),
+    pytest.param("Job", of_jobs_group("inference", "3", "4", "1"), 8, 7, id="a-group-of-jobs"),
+    pytest.param("Job", of_jobs_group("default", "3", "4", "1"), 8, 5, id="no-group-of-the-user"),
+    pytest.param("Job", of_jobs_group("inference", "3", "4", "1"), 6, 4, id="group-does-not-fit"),
     pytest.param("Job", of_job("x", "2", "0"), 4, UNKNOWN, id="odd-number-of-a-job"),
     pytest.param("Job", of_job("1", "2", "x"), 4, UNKNOWN, id="odd-number-in-a-job"),
     pytest.param("Job.batch.volcano.sh", of_job("1", "2", "0"), 4, ASSIGNED, id="foreign-job"),
@@ -142,6 +156,21 @@ NUMBERED = [
     pytest.param("StatefulSet", of_group("1", "2"), 6, 5, id="worker-of-the-second-group"),
     pytest.param("StatefulSet", of_group("1", "x"), 6, UNKNOWN, id="odd-worker"),
     pytest.param("StatefulSet", of_group(str(MAP_INDEX_MAX), "1"), 6, UNKNOWN, id="beyond"),
+    pytest.param("StatefulSet", of_group("3f2a1b", "1"), 6, ASSIGNED, id="group-with-a-hash"),
+    pytest.param(
+        "StatefulSet",
+        {well_known.LWS_WORKER: "0", well_known.STATEFULSET_INDEX: "1"},
+        6,
+        3,
+        id="leader-before-the-webhook-of-its-set",
+    ),
+    pytest.param(
+        "StatefulSet",
+        {well_known.LWS_GROUP: "1", well_known.STATEFULSET_INDEX: "2"},
+        6,
+        5,
+        id="worker-before-the-webhook-of-its-set",
+    ),
     pytest.param(
         "StatefulSet.apps.kruise.io",
         {well_known.STATEFULSET_INDEX: "1"},
@@ -195,6 +224,27 @@ def test_group_of_unknown_size_is_numbered_in_its_first_group_only() -> None:
     ]
 
     assert found == [1, ASSIGNED]
+
+
+@pytest.mark.parametrize(
+    ("owner", "labels", "origin"),
+    [
+        pytest.param("Job", of_job("1", "2", "0"), "jobset", id="job-set"),
+        pytest.param("Job", JOB, "pkg/controller/job", id="job"),
+        pytest.param("StatefulSet", of_group("1", "0"), "lws", id="leader-worker-set"),
+        pytest.param("StatefulSet", SET_LABEL, "statefulset", id="stateful-set"),
+        pytest.param(RAY, of_replica("1", "1"), "kuberay", id="interchangeable-by-a-row"),
+        pytest.param("ReplicaSet", JOB, "", id="no-row"),
+    ],
+)
+def test_the_row_that_gives_the_index_is_known(
+    owner: str, labels: dict[str, str], origin: str
+) -> None:
+    kind, _, group = owner.partition(".")
+    found = indexed(Owner(kind, "x", "u", group), Marks("w-9", labels, {}, 4)).source
+
+    assert origin in ("" if found is None else found.origin)
+    assert (found is None) == (origin == "")
 
 
 @pytest.mark.parametrize(

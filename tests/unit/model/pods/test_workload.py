@@ -11,6 +11,7 @@ from scheduler.model.pods.pod_parts import Owner, owner_of
 from tests.builders import pod
 
 HASH = {well_known.POD_TEMPLATE_HASH: "5d9f"}
+ROLLOUT = {well_known.ROLLOUT_TEMPLATE_HASH: "5d9f"}
 JOB_SET = {
     well_known.JOBSET_NAME: "train",
     well_known.JOBSET_PART: "workers",
@@ -26,6 +27,8 @@ GROVE = {well_known.GROVE_SET: "inf", well_known.GROVE_REPLICA: "1"}
         pytest.param("ReplicaSet/web-5d9f", HASH, "Deployment/web", id="deployment"),
         pytest.param("ReplicaSet/web-77aa", HASH, None, id="a-hash-that-is-not-the-owners"),
         pytest.param("ReplicaSet.x.example/web-5d9f", HASH, None, id="foreign-replica-set"),
+        pytest.param("ReplicaSet/web-5d9f", ROLLOUT, "Rollout.argoproj.io/web", id="rollout"),
+        pytest.param("ReplicaSet/web-77aa", ROLLOUT, None, id="a-hash-of-another-rollout"),
         pytest.param("Job/train-workers-1", JOB_SET, "JobSet.jobset.x-k8s.io/train", id="job-set"),
         pytest.param("Job/other-workers-1", JOB_SET, None, id="labels-of-another-job-set"),
         pytest.param("Job.batch.volcano.sh/train-workers-1", JOB_SET, None, id="foreign-job"),
@@ -77,7 +80,12 @@ def test_owner_from_an_older_state_version_is_a_builtin_kind() -> None:
     assert Owner("ReplicaSet", "w", "u") == owner_of("apps/v1", "ReplicaSet", "w", "u")
 
 
-@pytest.mark.parametrize("forged", [JOB_SET, LWS, GROVE, HASH])
+@pytest.mark.parametrize("labels", [HASH, ROLLOUT], ids=["deployment", "rollout"])
+def test_the_hash_of_the_template_is_the_revision(labels: dict[str, str]) -> None:
+    assert pod("p", owner="ReplicaSet/web-5d9f", labels=labels).revision == "5d9f"
+
+
+@pytest.mark.parametrize("forged", [JOB_SET, LWS, GROVE, HASH, ROLLOUT])
 def test_labels_never_join_namespaces(forged: dict[str, Any]) -> None:
     mine, theirs = (
         pod("p", namespace=space, owner="Job/train-workers-1", labels=forged)
