@@ -103,8 +103,13 @@ class DashboardWorld:
             *(lambda: self.stage.gate.is_synced, clock, self.wall),
         )
         self.feed = DashboardFeed(
-            *(self.contents, self.questions, config.scheduler_name),
-            *(feed_clock or clock, self.wall, interval_s, listeners_max),
+            self.contents,
+            self.questions,
+            config.scheduler_name,
+            feed_clock or clock,
+            self.wall,
+            interval_s,
+            listeners_max,
         )
         self.sampler = Sampler(
             self.capacity, self.history, self.contents, self.questions, self.wall

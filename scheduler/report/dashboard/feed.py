@@ -46,10 +46,11 @@ class TooManyListeners(Exception):
 
 
 class Published(msgspec.Struct, frozen=True):
-    """A content of a page, and its whole JSON."""
+    """A content of a page, its whole JSON, and the event that all listeners get."""
 
     content: Content
     body: bytes
+    event: bytes
 
 
 class OpenPage:
@@ -205,4 +206,5 @@ class DashboardFeed:
             refresh_s=self._refresh_s,
             data=msgspec.Raw(content.data),
         )
-        return Published(content, msgspec.json.encode(envelope))
+        body = msgspec.json.encode(envelope)
+        return Published(content, body, b"".join((b"event: page\ndata: ", body, b"\n\n")))

@@ -21,7 +21,7 @@ from scheduler.state.node_info import NodeInfo
 from scheduler.state.parts import Parts
 
 #: A part ends after so many steps: one for each pod of a node, and some for the node.
-PART: Final = 250
+PART: Final = 150
 NODE_STEPS: Final = 10
 
 
