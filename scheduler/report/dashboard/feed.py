@@ -101,9 +101,9 @@ class DashboardFeed:
         self._opened = asyncio.Event()
         self._rest_until = float("-inf")
         self._refresh_s = interval_s
-        #: Pages that were computed, and the longest part of any.
+        #: Pages that were computed, and the time that all of them took.
         self.computed = 0
-        self.longest_part_s = 0.0
+        self.spent_s = 0.0
 
     @property
     def listeners(self) -> Listeners:
@@ -129,7 +129,7 @@ class DashboardFeed:
     async def answer(self, key: PageKey) -> bytes:
         """The page once; ``Busy`` if too many questions wait."""
         page = self._pages.get(key)
-        is_fresh = page is not None and self._clock() - page.computed_at < self._interval_s
+        is_fresh = page is not None and self._clock() - page.computed_at < self._refresh_s
         if page is not None and page.last is not None and is_fresh:
             return page.last.body
         return (await self._compute(key)).body
@@ -183,6 +183,12 @@ class DashboardFeed:
         page.computed_at = self._clock()
         page.publish(published)
 
+    def _rest(self, seconds: float) -> None:
+        """Rest for longer: what other pages cost is not forgotten."""
+        now = self._clock()
+        self._rest_until = min(max(now, self._rest_until) + seconds, now + REST_MAX_S)
+        self._refresh_s = max(self._interval_s, round(self._rest_until - now, 1))
+
     async def _compute(self, key: PageKey) -> Published:
         content = self._contents.obstacle()
         if content is None:
@@ -190,10 +196,8 @@ class DashboardFeed:
             async with self._questions.turn():
                 content = await self._contents.compute(key, watch, self.listeners)
             self.computed += 1
-            self.longest_part_s = max(self.longest_part_s, watch.longest_s)
-            rest_s = min(REST * watch.spent_s, REST_MAX_S)
-            self._rest_until = self._clock() + rest_s
-            self._refresh_s = max(self._interval_s, round(rest_s, 1))
+            self.spent_s += watch.spent_s
+            self._rest(REST * watch.spent_s)
         envelope = Envelope(
             api_version=API_VERSION,
             kind=KIND,

@@ -1,27 +1,22 @@
-"""What an open page of the dashboard costs the scheduler of a large cluster.
+"""The server's part: time, size and hold of each page, in memory and without HTTP.
 
-    python -m bench.dashboard [--nodes 1000] [--waiting 1000] [--rounds 5]
-
-The server's part, in memory and without HTTP: for each page the processor time of one computation,
-the size of its JSON, and the longest time for which the event loop ran nothing else, which a
-decision would have waited. The cluster is that of ``bench/cluster_fixture``: half of its devices
-are held by one pod each. Medians; the last line is JSON.
+For each page the processor time of one computation, the size of its JSON, and the longest time for
+which the event loop ran nothing else, which a decision would have waited. The cluster is that of
+``bench/cluster_fixture``: half of its devices are held by one pod each. Medians.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import random
 import statistics
 import time
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from bench.cluster_fixture import ClusterFixture, misfit, pod
-from bench.observer import dumps
 from scheduler.config import Config
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Rejection
@@ -144,31 +139,20 @@ async def rounds(world: World, count: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--waiting", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    world = World(options.nodes, options.waiting)
+def server_part(nodes: int, waiting: int, count: int) -> dict[str, Any]:
+    """Measure, print a table, and return the figures."""
+    world = World(nodes, waiting)
     gc.freeze()
-    pages = asyncio.run(rounds(world, options.rounds))
+    pages = asyncio.run(rounds(world, count))
     for page, one in pages.items():
         print(
             f"{page:9} {one['took_ms']:8.1f} ms   held {one['held_ms']:6.2f} ms"
             f"   {one['kib']:8.1f} KiB"
         )
-    found = {
-        "nodes": options.nodes,
+    return {
+        "nodes": nodes,
         "pods": len(world.cluster.pods),
-        "waiting": options.waiting,
+        "waiting": waiting,
         "share_max": round(1 / (1 + REST), 3),
         "pages": pages,
     }
-    # The part of the browser, the time until the first paint, comes here (tests of the pages).
-    print(dumps(found))
-
-
-if __name__ == "__main__":
-    main()
