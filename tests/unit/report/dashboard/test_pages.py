@@ -9,10 +9,14 @@ import pytest
 
 from scheduler.report.dashboard.contents import PAGES
 from scheduler.report.dashboard.pages.nodes import NODES_MAX
+from scheduler.report.dashboard.pages.teams import TeamCost, teams_page
 from scheduler.report.dashboard.pages.waiting import PODS_MAX, REASON_LENGTH_MAX
+from scheduler.report.dashboard.pages.waiting_sums import WaitingSums
+from scheduler.report.wall_times import LoopTimes
 from scheduler.state import event as ev
+from scheduler.state.parts import finish
 from tests.builders import node, pod
-from tests.dashboard_world import DashboardWorld
+from tests.dashboard_world import NOON, DashboardWorld
 from tests.unit.loop.loop_world import playing
 
 QUEUED = "2026-11-27T12:00:00.000000Z"
@@ -228,3 +232,12 @@ async def test_too_many_entries_are_counted() -> None:
     assert (len(nodes["nodes"]), nodes["leftOut"]) == (NODES_MAX, 3)
     assert (len(waiting["pods"]), waiting["leftOut"]) == (PODS_MAX, 2)
     assert waiting["byReason"][0]["pods"] == PODS_MAX + 2
+
+
+async def test_teams_show_the_cost_of_a_report(world: DashboardWorld) -> None:
+    cost = TeamCost(per_hour=9.6, currency="EUR", gpus=4.0, unpriced=0.0, saved_per_hour=0.0)
+    capacity = finish(world.capacity.take(with_nodes=False, with_holders=False))
+    times = LoopTimes(NOON)
+    page = teams_page(capacity, WaitingSums(), times, {"team-nlp": cost})
+
+    assert [one.cost for one in page.teams] == [cost, None, None]
