@@ -78,6 +78,7 @@ DECISIONS_OF_A_NAMESPACE_MAX: Final = 500
 DECISIONS_QUERY_LENGTH_MAX: Final = 2_048
 SNAPSHOT_WAIT_S_MAX: Final = 3_600
 QUESTIONS_WAITING_MAX: Final = 8
+DASHBOARD_LISTENERS_MAX: Final = 64
 # --- selectors of devices ----------------------------------------------------------------
 SELECTOR_LENGTH_MAX: Final = 10_240
 SELECTORS_MAX: Final = 1_024
@@ -341,6 +342,12 @@ TABLE: Final = (
         "`/decisions`, `/capacity` and `kubectl get decisions` that wait for the answer to another",
         "503 with a message and `Retry-After`; `gpuctl` asks again",
         "one question at a time shares the process with the decisions",
+    ),
+    Limit(
+        "DASHBOARD_LISTENERS_MAX", DASHBOARD_LISTENERS_MAX, "pages",
+        "open pages of the dashboard, each of which gets events",
+        "503 with a message; the page asks at an interval",
+        "each of them gets every change",
     ),
     Limit(
         "SELECTOR_LENGTH_MAX", SELECTOR_LENGTH_MAX, "characters",
