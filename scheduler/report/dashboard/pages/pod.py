@@ -84,6 +84,7 @@ class GivenPart(Shape, frozen=True, kw_only=True):
 
     devices: str
     index: str
+    index_source: str
     cuda_visible_devices: str
     fallback: str
     original: str
