@@ -42,8 +42,8 @@ function compared(one, other) {
   return typeof one === "string" ? one.localeCompare(other, "en", { numeric: true }) : one - other;
 }
 
-function classes({ numeric, wide }) {
-  return [numeric && "numeric", wide && "wide"].filter(Boolean).join(" ");
+function classes({ numeric, wide, nowrap }) {
+  return [numeric && "numeric", wide && "wide", nowrap && "nowrap"].filter(Boolean).join(" ");
 }
 
 function header(column, order, set) {

@@ -68,7 +68,7 @@ const SIZES = ["8", "4", "2", "1"];
 
 function Models({ models }) {
   const columns = [
-    { key: "model", title: "Model", cell: ({ name, product }) => html`
+    { key: "model", title: "Model", nowrap: true, cell: ({ name, product }) => html`
       <a href=${address("nodes", { model: name })} title=${product}>${name || "unknown model"}</a>` },
     { key: "nodes", title: "Nodes", numeric: true, wide: true, cell: ({ nodes }) => f.number(nodes) },
     { key: "devices", title: "Devices", cell: ({ devices }) => Object.entries(devices).map(([unit, amounts]) => html`
@@ -80,7 +80,7 @@ function Models({ models }) {
       cell: ({ fits }) => fits[size] === undefined ? html`<span class="muted">${f.NONE}</span>`
         : html`<span class=${fits[size] ? "" : "zero"}>${f.number(fits[size])}</span>`,
     })),
-    { key: "largest", title: "Largest free block", cell: (model) => largest(model) },
+    { key: "largest", title: "Largest free block", nowrap: true, cell: (model) => largest(model) },
   ];
   return html`<${Panel} id="models" title="What would start now"
       note="How many pods with 8, 4, 2 or 1 GPUs would start, each size alone.">
