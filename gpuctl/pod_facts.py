@@ -17,14 +17,12 @@ from scheduler.decide.explain import Meaning, meaning_of
 from scheduler.decide.rejection_message import parts
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
-from scheduler.model.quantity import format_value
+from scheduler.model.pods.standing import Given, asks_of, given_of, standing_of
 from scheduler.watch.client import ApiError, Client, Unreachable
 
 EVENTS_MAX: Final = 20
 OUR_DEFAULT: Final = OurScheduler()
 FAILED: Final = "FailedScheduling"
-#: The state of a pod.
-PLACED, WAITS, GATED, ENDED, GOES = "placed", "waits", "gated", "ended", "goes"
 
 
 class _Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -49,20 +47,6 @@ class PodEvent(_Shape, frozen=True, kw_only=True):
     source: str = ""
     count: int = 1
     decision: str = ""
-
-
-class Given(_Shape, frozen=True, kw_only=True):
-    """The assignment in the pod's annotations; an absent annotation is an empty text."""
-
-    devices: str = ""
-    index: str = ""
-    cuda_visible_devices: str = ""
-    fallback: str = ""
-    original: str = ""
-    memory: str = ""
-    tier_nodes: str = ""
-    decision: str = ""
-    epoch: str = ""
 
 
 class PodFacts(_Shape, frozen=True, kw_only=True):
@@ -112,14 +96,13 @@ def facts_of(pod: Pod, scheduler: OurScheduler = OUR_DEFAULT) -> PodFacts:
     condition = pod.condition
     message = condition.message if condition.status == "False" else ""
     reasons = parts(message)
-    annotation = pod.annotations.get
     return PodFacts(
         namespace=pod.namespace,
         pod=pod.name,
         uid=pod.uid,
         scheduler=pod.scheduler_name,
-        standing=_standing(pod),
-        asks=_asks(pod),
+        standing=standing_of(pod),
+        asks=asks_of(pod),
         since=condition.since or pod.created,
         asked=condition.since if message else "",
         notices=notices(pod, scheduler),
@@ -130,36 +113,9 @@ def facts_of(pod: Pod, scheduler: OurScheduler = OUR_DEFAULT) -> PodFacts:
             for part in reasons
         ),
         codes={part.code.name: meaning_of(part.code) for part in reasons if part.code},
-        given=Given(
-            devices=annotation(well_known.DEVICES, ""),
-            index=annotation(well_known.POD_INDEX, ""),
-            cuda_visible_devices=annotation(well_known.CUDA_VISIBLE_DEVICES, ""),
-            fallback=annotation(well_known.FALLBACK, ""),
-            original=annotation(well_known.ORIGINAL, ""),
-            memory=annotation(well_known.MEMORY_GIVEN, ""),
-            tier_nodes=annotation(well_known.TIER_NODES, ""),
-            decision=annotation(well_known.DECISION, ""),
-            epoch=annotation(well_known.EPOCH, ""),
-        ),
+        given=given_of(pod),
         gates=pod.gates,
     )
-
-
-def _asks(pod: Pod) -> dict[str, str]:
-    """What the pod requests: GPUs first, then cpu and memory."""
-    names = (*sorted(pod.gpu_requests), well_known.CPU, well_known.MEMORY)
-    amounts = {name: pod.requests[name] for name in names if pod.requests.get(name)}
-    return {name: format_value(name, amount) for name, amount in amounts.items()}
-
-
-def _standing(pod: Pod) -> str:
-    if pod.is_terminal:
-        return ENDED
-    if pod.is_deleting:
-        return GOES
-    if pod.node_name:
-        return PLACED
-    return GATED if pod.gates else WAITS
 
 
 async def _events(client: Client, pod: Pod) -> tuple[PodEvent, ...]:

@@ -28,6 +28,7 @@ from scheduler.controllers.table import Controllers, settings_of
 from scheduler.loop import Loop
 from scheduler.report import health
 from scheduler.report.capacity_metrics import CapacityMetrics
+from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks, journal_of
@@ -130,8 +131,18 @@ class App:
         capacity = CapacityReport(loop, elector.leads, clock, utc_now)
         self._capacity = CapacityMetrics(capacity, elector.leads, clock)
         both = (clock, utc_now, QuestionQueue())
+        dashboard = (
+            Dashboard(
+                *(config, identity, loop, journal, elector, metrics, capacity, self._reflectors),
+                *(lambda: self._gate.is_synced, *both),
+            )
+            if config.dashboard.enabled and config.decisions_address
+            else None
+        )
         self._services = chain(
-            decision_tasks(*(config, identity, loop, journal, elector, metrics, capacity), *both),
+            decision_tasks(
+                *(config, identity, loop, journal, elector, metrics, capacity, *both), dashboard
+            ),
             admission_tasks(*(client, config, replicas, loop, elector, metrics, webhook), *both),
         )
         self._tasks = sources.tasks

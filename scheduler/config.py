@@ -188,6 +188,14 @@ class DecisionsApi(_Part, frozen=True):
     aggregated: bool = False
 
 
+class DashboardSettings(_Part, frozen=True):
+    """The web dashboard on the port of the decisions API; without an open page it computes nothing
+    but a sample of the devices every few minutes.
+    """
+
+    enabled: bool = True
+
+
 class Tolerations(_Part, frozen=True):
     """With ``compareNumbers`` the toleration operators ``Lt`` and ``Gt`` are supported.
 
@@ -227,6 +235,7 @@ class Config(_Part, frozen=True):
     forward: Forward = Forward()
     certificates: Certificates = Certificates()
     decisions_api: DecisionsApi = DecisionsApi()
+    dashboard: DashboardSettings = DashboardSettings()
     watch: Watch = Watch()
     avoidance: Avoidance = Avoidance()
     journal: JournalSettings = JournalSettings()

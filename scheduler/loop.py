@@ -337,6 +337,7 @@ class Loop:
         entry.code = main.name if main is not None else ""
         record = self.journal.record(entry, rejection, self, now)
         record.took_s = took_s
+        entry.message = record.message
         # The newest version of the pod; the queue has the version of the last scheduling-relevant
         # change.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)

@@ -32,9 +32,10 @@ from gpuctl.output import formats, table, waiting
 from gpuctl.output.waiting import WaitingPods
 from gpuctl.output.why import Why, rendered
 from gpuctl.pod_completion import complete_pods
-from gpuctl.pod_facts import GATED, PLACED, WAITS, PodFacts, read_pod_facts
+from gpuctl.pod_facts import PodFacts, read_pod_facts
 from gpuctl.targets import POD_KIND, Scope, Target, failed_creations, parse, pods_of
 from scheduler.model.pods.pod import Pod
+from scheduler.model.pods.standing import GATED, PLACED, WAITS
 from scheduler.report.decisions.api_types import PodAnswer
 from scheduler.watch.client import Client
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gpuctl.device_words import board as board
 from gpuctl.device_words import counted as counted
+from scheduler.model.gpu.board_name import board as board
 from scheduler.state.capacity.node_devices import GPU, DeviceAmount, is_slice, slice_size
 from scheduler.state.capacity.summary import QuotaUse
 

@@ -13,17 +13,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gpuctl.concerned_objects import of_message
 from gpuctl.our_scheduler import OurScheduler
-from gpuctl.output.outlook import REASONS_MAX, STEPS_MAX, steps, verdict
 from gpuctl.output.table import headed
 from gpuctl.output.text import MORE, indented, plain, titled
-from gpuctl.pod_facts import GATED, OUR_DEFAULT, WAITS, PodFacts, facts_of
+from gpuctl.pod_facts import OUR_DEFAULT, PodFacts, facts_of
 from scheduler.decide.explain import Meaning, meanings
 from scheduler.decide.rejection_message import parts
+from scheduler.decide.remedy.concerned_objects import of_message
 from scheduler.decide.remedy.outlook import Outlook
 from scheduler.model.pods.pod import Pod
+from scheduler.model.pods.standing import GATED, WAITS
 from scheduler.model.timestamps import age
+from scheduler.report.decisions.pod_summary import REASONS_MAX, STEPS_MAX, steps, verdict
 
 #: The pods of a group that are named, unless all are asked for.
 PODS_MAX: Final = 5

@@ -13,12 +13,14 @@ from rich.text import Text
 
 from gpuctl.output import text
 from gpuctl.output.columns import Columns
-from gpuctl.output.outlook import summary, verdict
+from gpuctl.output.outlook import summary
 from gpuctl.output.table import headed, show
 from gpuctl.output.text import plain, titled
-from gpuctl.pod_facts import ENDED, GATED, GOES, PLACED, WAITS, PodFacts
+from gpuctl.pod_facts import PodFacts
+from scheduler.model.pods.standing import ENDED, GATED, GOES, PLACED, WAITS
 from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import Admitted, Decided, PodAnswer, Waiting
+from scheduler.report.decisions.pod_summary import verdict
 
 STATES: Final = {
     PLACED: "is on {node}",

@@ -8,13 +8,14 @@ from typing import Final
 
 import msgspec
 
-from gpuctl.device_words import board, counted
+from gpuctl.device_words import counted
 from gpuctl.input_error import InputError
 from gpuctl.whatif.change import AddedNodes
 from scheduler.model import well_known
 from scheduler.model.dra.device import NodeChoice
 from scheduler.model.dra.objects import DraObject
 from scheduler.model.dra.resource_slice import ResourceSlice
+from scheduler.model.gpu.board_name import board
 from scheduler.model.mig.node_geometry import sound
 from scheduler.model.node import Node
 from scheduler.model.volumes.storage import CsiNode, StorageObject

@@ -141,6 +141,11 @@ class Reflector(Generic[E]):
         self.is_vital = source.is_vital
         self.is_healthy = False
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether the first list was delivered."""
+        return self.is_synced.is_set()
+
     async def run(self) -> None:
         """Run until cancelled; never returns."""
         while True:

@@ -83,6 +83,7 @@ class LeaderElector:
         self._is_stopped = False
         self._follows = ""
         self._taken_at = 0.0
+        self._started_at = clock()
         self._round_end = asyncio.Event()
         self.epoch: int | None = None
         #: The address on which another process, the leader, answers admission queries; empty if
@@ -98,6 +99,18 @@ class LeaderElector:
         deadline_s = self._timings.renew_deadline_s
         margin_s = min(MARGIN_S, MARGIN_PART * deadline_s)
         return self._clock() - self._renewed_at < deadline_s - margin_s
+
+    @property
+    def holder(self) -> str:
+        """The identity of the leader as this process last saw it; empty if there is none."""
+        return self._me if self.leads() else self._follows
+
+    @property
+    def led_since(self) -> float | None:
+        """When this process acquired the lease (monotonic); None while it does not lead."""
+        if not self.leads():
+            return None
+        return self._taken_at if self.is_enabled else self._started_at
 
     def stop_leading(self) -> None:
         """Stop leading; the lease is kept until it is released."""

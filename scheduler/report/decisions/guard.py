@@ -16,8 +16,11 @@ from aiohttp import web
 
 from scheduler.config import LOOPBACK
 
-PATHS: Final = "/decisions /decisions/NAMESPACE/POD /capacity /snapshot /leader"
+PATHS: Final = "/decisions /decisions/NAMESPACE/POD /capacity /snapshot /leader /dashboard/"
 _OWN_HOST: Final = re.compile(rf"(?:{'|'.join(map(re.escape, LOOPBACK))})(?::[0-9]{{1,5}})?")
+
+#: The pages of the dashboard: no data, no events.
+_PAGE: Final = re.compile(r"/dashboard(?:/(?!data/|events\Z)[A-Za-z0-9._/-]*)?")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -31,7 +34,8 @@ async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
     origin = request.headers.get("Origin")
     if origin is not None and origin != f"http://{host}":
         raise refused(web.HTTPForbidden, "cross-origin requests are refused")
-    if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+    is_own = request.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
+    if not is_own and not _is_link_to_page(request):
         raise refused(web.HTTPForbidden, "cross-origin requests are refused")
     try:
         response = await handler(request)
@@ -44,10 +48,21 @@ async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
     return response
 
 
+def _is_link_to_page(request: web.Request) -> bool:
+    """Whether a link of another page leads to the dashboard's, which has no data in it.
+
+    The page then asks for its data itself, and the page with the link sees neither.
+    """
+    get = request.headers.get
+    is_top = get("Sec-Fetch-Mode") == "navigate" and get("Sec-Fetch-Dest") == "document"
+    return is_top and request.method == "GET" and _PAGE.fullmatch(request.path) is not None
+
+
 def refused(
     kind: type[web.HTTPError], text: str, headers: Mapping[str, str] | None = None
 ) -> web.HTTPError:
     """An error in the format of the API server's, so that one client reads both."""
     status = {"kind": "Status", "status": "Failure", "code": kind.status_code, "message": text}
     body = msgspec.json.encode(status).decode()
-    return kind(text=body, content_type="application/json", headers=headers)
+    more = {"X-Content-Type-Options": "nosniff", **(headers or {})}
+    return kind(text=body, content_type="application/json", headers=more)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -11,9 +11,9 @@ from scheduler.decide.explain import Outcome, explain_placement, explain_rejecti
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import RequeueCause
-from scheduler.model.timestamps import micro_time
 from scheduler.report.decisions.api_types import Admitted, Ahead, Decided, Tier, Waiting
 from scheduler.report.decisions.journal import AdmissionRecord, Record
+from scheduler.report.wall_times import WallTimes
 from scheduler.state.queue.position import Position
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
@@ -23,12 +23,11 @@ class DecisionRenderer:
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], datetime]) -> None:
         self._clock = clock
-        self._wall = wall
+        self._times = WallTimes(clock, wall)
 
     def time(self, moment: float) -> str:
         """A time of the loop's clock, as a timestamp."""
-        ago = timedelta(seconds=max(0.0, self._clock() - moment))
-        return micro_time(self._wall() - ago)
+        return self._times.now().at(moment)
 
     def decided(self, record: Record, rows_max: int | None = None) -> Decided:
         """One decision; at most ``rows_max`` rejections of nodes."""

@@ -21,6 +21,7 @@ from scheduler.httpserver.connection_metrics import ConnectionMetrics, uncounted
 from scheduler.httpserver.limits import DECISIONS
 from scheduler.httpserver.sockets import listen
 from scheduler.model.lease import LeaderTerm
+from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.api import DecisionsHandler
 from scheduler.report.decisions.api_types import API_VERSION, Leader
 from scheduler.report.decisions.capacity import CapacityReport
@@ -52,6 +53,7 @@ def decision_tasks(
     clock: Callable[[], float],
     wall: Callable[[], datetime],
     questions: QuestionQueue,
+    dashboard: Dashboard | None = None,
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     """The tasks that run beside the loop, by name."""
     renderer = DecisionRenderer(clock, wall)
@@ -72,7 +74,11 @@ def decision_tasks(
             questions,
         )
         connections = metrics.connections.of("decisions")
-        yield "decisions", serve(handler.application(), config.decisions_address, connections)
+        app = handler.application()
+        if dashboard is not None:
+            dashboard.add_to(app)
+            yield from dashboard.tasks()
+        yield "decisions", serve(app, config.decisions_address, connections)
     if config.journal.path:
         file = JournalFile(journal, renderer, Path(config.journal.path))
         yield "journal", file.run()

@@ -190,7 +190,7 @@ def _of_indexes(
     """GPUs that the scheduler gives by index; without a count there are only those that are
     held.
     """
-    there = sorted({*node.indexes, *held, *node.failed_gpus})
+    there = gpu_indexes(node_info)
     unknown = node_info.usage.unknown
     free = max(0, len(node_info.free_indexes()) - unknown)
     in_use = len(held) + unknown
@@ -199,6 +199,13 @@ def _of_indexes(
         return amounts, ""
     signs = ("#" if i in held else "F" if i in node.failed_gpus else "." for i in there)
     return amounts, "".join(signs)
+
+
+def gpu_indexes(node_info: NodeInfo) -> list[int]:
+    """The GPUs of an index-assigned node: those that are usable, held or failed."""
+    node = node_info.node
+    assert node is not None, "a node that only its pods name has no devices"
+    return sorted({*node.indexes, *node_info.usage.holders, *node.failed_gpus})
 
 
 def _of_dynamic_mig(node_info: NodeInfo, gpus: DynamicGpus) -> tuple[dict[str, DeviceAmount], str]:

@@ -34,7 +34,7 @@ class QueuedPodInfo(msgspec.Struct):
     ``place`` is the queue label of kube-scheduler's metric. ``attempts`` counts failed attempts,
     ``rejections`` those among them that a reason of the pod ended, and ``errors`` the failed ones
     since the last rejection (``UnschedulableCount`` and ``ConsecutiveErrorsCount``). ``code`` is
-    the first reason code of the last decision.
+    the first reason code of the last decision, and ``message`` its sentence.
     """
 
     pod: Pod
@@ -49,6 +49,7 @@ class QueuedPodInfo(msgspec.Struct):
     lacking: frozenset[str] = frozenset()
     place: str = "active"
     code: str = ""
+    message: str = ""
     equivalence_group: EquivalenceGroup | None = None
 
 

@@ -13,20 +13,10 @@ from gpuctl.__main__ import plugin
 from gpuctl.cluster_access import Access
 from gpuctl.output import why as why_output
 from gpuctl.output.why import Why
-from gpuctl.pod_facts import (
-    ENDED,
-    GATED,
-    GOES,
-    PLACED,
-    WAITS,
-    Given,
-    PodEvent,
-    PodFacts,
-    Reason,
-    facts_of,
-)
+from gpuctl.pod_facts import PodEvent, PodFacts, Reason, facts_of
 from scheduler.decide.explain import Meaning, Outcome, Refusal
 from scheduler.decide.score_breakdown import NodeScore, Ranking
+from scheduler.model.pods.standing import ENDED, GATED, GOES, PLACED, WAITS, Given
 from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import (
     API_VERSION,

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpuctl.concerned_objects import OF_NODES, ConcernedObjects, of_message, of_refusals
 from scheduler.decide.explain import Refusal
 from scheduler.decide.rejection_message import parts
+from scheduler.decide.remedy.concerned_objects import (
+    OF_NODES,
+    ConcernedObjects,
+    of_message,
+    of_refusals,
+)
 from scheduler.plugins import REASON_CODES
 from tests.questions import explain_now
 from tests.reason_worlds import DECIDED, world_of

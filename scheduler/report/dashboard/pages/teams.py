@@ -1,0 +1,66 @@
+"""The page of the teams: which namespace holds, waits and has a smaller slice than it requested."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from scheduler.report.dashboard.pages.page import Shape
+from scheduler.report.dashboard.pages.waiting_sums import WaitingSums
+from scheduler.report.decisions.api_types import Capacity
+from scheduler.report.wall_times import LoopTimes
+from scheduler.state.capacity.node_devices import Amounts
+from scheduler.state.capacity.summary import NamespaceCapacity, QuotaUse
+
+TEAMS_MAX: Final = 1_000
+
+
+class Team(Shape, frozen=True, kw_only=True):
+    """One namespace.
+
+    ``idle`` is not known to the scheduler, which does not see the use of a device; ``cost`` is of
+    the cost report, where there is one.
+    """
+
+    namespace: str
+    pods: int
+    held: Amounts
+    quotas: tuple[QuotaUse, ...]
+    waiting_pods: int
+    waiting_devices: Amounts
+    oldest: str | None
+    degraded: Amounts
+    idle: Amounts | None = None
+    cost: msgspec.Raw | None = None
+
+
+class TeamsPage(Shape, frozen=True, kw_only=True):
+    """The namespaces that hold or request devices, those with the most first."""
+
+    teams: tuple[Team, ...]
+    left_out: int
+
+
+def teams_page(capacity: Capacity, sums: WaitingSums, times: LoopTimes) -> TeamsPage:
+    """The page by a capacity."""
+    found = [
+        _team(one, sums, times)
+        for one in capacity.namespaces
+        if one.devices or one.waiting_pods or one.degraded or one.quotas
+    ]
+    return TeamsPage(teams=tuple(found[:TEAMS_MAX]), left_out=max(0, len(found) - TEAMS_MAX))
+
+
+def _team(one: NamespaceCapacity, sums: WaitingSums, times: LoopTimes) -> Team:
+    waiting = sums.by_namespace.get(one.namespace)
+    return Team(
+        namespace=one.namespace,
+        pods=one.pods,
+        held=one.devices,
+        quotas=one.quotas,
+        waiting_pods=one.waiting_pods,
+        waiting_devices=one.waiting_devices,
+        oldest=None if waiting is None else times.at(waiting.since),
+        degraded=one.degraded,
+    )
