@@ -26,7 +26,9 @@ export class NodeCard extends Component {
 
 function room({ state, largestFree }) {
   if (state !== "ready") return state;
-  return largestFree ? `${f.amount(largestFree.unit, largestFree.count)} free` : "full";
+  if (!largestFree) return "full";
+  const { unit, count } = largestFree;
+  return `${unit !== "gpu" && count === 1 ? unit : f.amount(unit, count)} free`;
 }
 
 /** The card as a sentence. */

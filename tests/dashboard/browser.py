@@ -42,7 +42,10 @@ async def chromium() -> AsyncIterator[Browser]:
     """The browser, for all tests of a run."""
     expect.set_options(timeout=PATIENCE_S * 1000)
     async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=program())
+        browser = await driver.chromium.launch(
+            executable_path=program(),
+            args=["--disable-lcd-text"],  # grey edges: pictures are smaller, and the same everywhere
+        )
         try:
             yield browser
         finally:

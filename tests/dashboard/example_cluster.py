@@ -77,7 +77,7 @@ def nodes() -> Iterator[Node]:
         yield node(f"a100-{number:02}", **ROOM, mig=SLICES, labels=_labels(A100, 2, number))
     for number in range(1, 7):
         zone = {well_known.ZONE: f"eu-1{'ab'[number % 2]}", well_known.GPU_MEMORY: "81920"}
-        yield dynamic(f"a100-dyn-{number:02}", gpus=4, labels=zone)
+        yield dynamic(f"a100-dyn-{number:02}", gpus=4, labels=zone, **ROOM)
 
 
 #: Pods on GPUs by index: namespace, name, node, indexes, hours.

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 import aiohttp
 
@@ -25,6 +25,7 @@ from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from tests.builders import as_bound
 from tests.dashboard.example_cluster import Arrival
+from tests.dashboard_world import Watched
 from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Clock, Leader, Listener, wire
 
@@ -60,15 +61,6 @@ class Election(Leader):
     @property
     def led_since(self) -> float | None:
         return self._since if self.is_leading else None
-
-
-class Watched(NamedTuple):
-    """A watch that is open."""
-
-    kind: str
-    is_vital: bool = True
-    is_healthy: bool = True
-    is_listed: bool = True
 
 
 WATCHES: Final = tuple(

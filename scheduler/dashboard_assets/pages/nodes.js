@@ -116,6 +116,8 @@ function Groups({ nodes, data, marks, query, set }) {
     ${shown.map(([model, members]) => html`<${Group} key=${model} model=${model} nodes=${members} view=${view} />`)}</div>`;
 }
 
+// A group with more units has dynamic MIG: its profiles share the GPUs, so their counts say little.
+const UNITS_MAX = 3;
 const NO_FILTERS = { q: "", model: "", zone: "", ns: "", state: "" };
 
 function Group({ model, nodes, view: { marks, dense, query, stop } }) {
@@ -128,7 +130,7 @@ function Group({ model, nodes, view: { marks, dense, query, stop } }) {
   }
   const look = JSON.stringify([marks, dense, query.ns]);
   return html`<section class="group" aria-label=${model}>
-    <h2>${model || "unknown model"} <span class="note">${f.plural(nodes.length, "node")}${Object.entries(units).map(([unit, amounts]) =>
+    <h2>${model || "unknown model"} <span class="note">${f.plural(nodes.length, "node")}${Object.keys(units).length <= UNITS_MAX && Object.entries(units).map(([unit, amounts]) =>
       `, ${f.number(amounts.free)} of ${f.number(amounts.total)} ${f.unitName(unit)} free`)}</span></h2>
     <ul class="cards ${dense ? "is-dense" : ""}">${nodes.map((node) => {
       const isSelected = node.node === query.node;

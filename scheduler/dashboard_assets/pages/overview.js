@@ -11,7 +11,7 @@ export function Overview({ data, now }) {
     <${Room} data=${data} />
     <${Why} data=${data} now=${now} />
     <${Figures} data=${data} now=${now} />
-    <div class="columns">
+    <div class="columns is-wide-left">
       <${Models} models=${data.models} />
       <${Reasons} reasons=${data.reasons} waiting=${data.waiting} />
     </div>
@@ -23,13 +23,22 @@ function Room({ data }) {
   if (!devices.length) {
     return html`<${Answer} tone="warn">There is no room: no node has GPUs.<//>`;
   }
-  const free = Object.fromEntries(devices.map(([unit, { free: count }]) => [unit, count]));
-  if (!f.units(free).length) {
+  if (!devices.some(([, { free }]) => free > 0)) {
     return html`<${Answer} tone="bad">There is no room: no device is free on ${f.plural(data.nodes.withDevices, "node")}.<//>`;
   }
   const best = data.models.reduce((one, other) => (other.largest > one.largest ? other : one));
-  return html`<${Answer} tone="good">There is room: ${f.devices(free)} free${best.largest > 0 && html`;
-    the largest block is ${f.plural(best.largest, "GPU")} on <${NodeLink} node=${best.largestNode} />`}.<//>`;
+  const gpus = data.devices.gpu?.free ?? 0;
+  const slice = largestSlice(data);
+  if (!gpus) return html`<${Answer} tone="good">There is room for slices up to ${slice}; no whole GPU is free.<//>`;
+  return html`<${Answer} tone="good">There is room: ${f.plural(gpus, "GPU")} free, the largest block is
+    ${" "}${f.plural(best.largest, "GPU")} on <${NodeLink} node=${best.largestNode} />${slice && `; slices up to ${slice}`}.<//>`;
+}
+
+/** The largest profile of which one is free; counts of profiles cannot be added, as they share GPUs. */
+function largestSlice({ models }) {
+  const size = (profile) => profile.split(".").map((part) => Number.parseInt(part, 10) || 0);
+  return models.map((model) => model.largestSlice).filter(Boolean)
+    .reduce((one, other) => (size(one)[1] * 100 + size(one)[0] >= size(other)[1] * 100 + size(other)[0] ? one : other), "");
 }
 
 function Why({ data: { waiting, reasons }, now }) {
@@ -44,7 +53,8 @@ function Why({ data: { waiting, reasons }, now }) {
 
 const NodeLink = ({ node }) => html`<a class="mono" href=${address("nodes", { node })}>${node}</a>`;
 
-function Figures({ data: { devices, waiting, nodes }, now }) {
+function Figures({ data, now }) {
+  const { devices, waiting, nodes } = data;
   const gpu = devices.gpu;
   const slices = Object.entries(devices).filter(([unit]) => unit !== "gpu").map(([, one]) => one);
   const sum = (name) => slices.reduce((total, one) => total + one[name], 0);
@@ -54,7 +64,7 @@ function Figures({ data: { devices, waiting, nodes }, now }) {
       note=${f.percent(gpu.held, gpu.total)} />
       <${Figure} label="GPUs free" value=${f.number(gpu.free)} note=${f.percent(gpu.free, gpu.total)} />`}
     ${slices.length > 0 && html`<${Figure} label="Slices held" value=${f.number(sum("held"))}
-      unit="of ${f.number(sum("total"))}" note="${f.number(sum("free"))} free" />`}
+      note="largest free: ${largestSlice(data) || "none"}" />`}
     <${Figure} label="Failed" value=${f.number(failed)} tone=${failed ? "bad" : "plain"}
       note=${failed ? "devices" : "no device"} />
     <${Figure} label="Nodes not available" value=${f.number(nodes.unavailable)}
@@ -68,9 +78,9 @@ const SIZES = ["8", "4", "2", "1"];
 
 function Models({ models }) {
   const columns = [
-    { key: "model", title: "Model", nowrap: true, cell: ({ name, product }) => html`
-      <a href=${address("nodes", { model: name })} title=${product}>${name || "unknown model"}</a>` },
-    { key: "nodes", title: "Nodes", numeric: true, wide: true, cell: ({ nodes }) => f.number(nodes) },
+    { key: "model", title: "Model", nowrap: true, cell: ({ name, product, nodes }) => html`
+      <a href=${address("nodes", { model: name })} title=${product}>${name || "unknown model"}</a>
+      <div class="note">${f.plural(nodes, "node")}</div>` },
     { key: "devices", title: "Devices", cell: ({ devices }) => Object.entries(devices).map(([unit, amounts]) => html`
       <div class="device-row" key=${unit}><span class="device-name">${f.unitName(unit)}</span>
         <${AmountBar} amounts=${amounts} unit=${unit} />
@@ -103,7 +113,7 @@ function History({ history: { times, gpus, slices, waitingPods, stepS } }) {
     ${times.length >= 2 && html`<div class="charts">
       ${kinds.map(([name, columns]) => html`<div key=${name}><h3>${name}</h3>
         <${Chart} title="${name} in the last 24 hours" height=${150} times=${times} stepS=${stepS} series=${[
-          { label: "total", values: columns.total, tone: "series-total", dash: [4, 4] },
+          ...(columns === gpus ? [{ label: "total", values: columns.total, tone: "series-total", dash: [4, 4] }] : []),
           { label: "held", values: columns.held, tone: "series-held", fills: true },
           { label: "failed", values: columns.failed, tone: "series-failed" },
         ]} /></div>`)}

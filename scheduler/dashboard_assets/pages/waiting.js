@@ -52,14 +52,16 @@ function matches({ ns, code, q }) {
 
 function ByOrder({ data, query, set, now }) {
   const rows = data.pods.filter(matches(query));
+  // In the queue's order one help is enough for neighbours with the same reason.
+  const repeats = new Set(query.sort ? [] : rows.filter(({ code }, at) => rows[at - 1]?.code === code));
   const columns = [
     { key: "position", title: "#", numeric: true, sort: ({ position }) => position, cell: ({ position }) => f.number(position) },
-    { key: "pod", title: "Pod", sort: ({ namespace, pod }) => `${namespace}/${pod}`, cell: (pod) => html`
+    { key: "pod", title: "Pod", nowrap: true, sort: ({ namespace, pod }) => `${namespace}/${pod}`, cell: (pod) => html`
       <${PodLink} ...${pod} />${pod.owner && html`<div class="note">${pod.owner}</div>`}` },
     { key: "asks", title: "Requests", sort: ({ asks }) => size(asks), cell: ({ asks }) => f.devices(asks) || html`<span class="muted">no GPU</span>` },
     { key: "priority", title: "Priority", numeric: true, wide: true, sort: ({ priority }) => priority, cell: ({ priority }) => f.number(priority) },
     { key: "since", title: "Waits", numeric: true, sort: ({ since }) => -Date.parse(since), cell: ({ since }) => html`<${Age} since=${since} now=${now} />` },
-    { key: "reason", title: "Reason, and what would help", sort: ({ code }) => code, cell: (pod) => html`<${Reason} pod=${pod} now=${now} />` },
+    { key: "reason", title: "Reason, and what would help", sort: ({ code }) => code, cell: (pod) => html`<${Reason} pod=${pod} now=${now} isNew=${!repeats.has(pod)} />` },
   ];
   const note = rows.length === data.total ? "" : `${f.number(rows.length)} of ${f.number(data.total)} pods`;
   return html`<${Panel} id="order" title="Queue" note=${note || "In the order of priority and age."}>
@@ -70,13 +72,13 @@ function ByOrder({ data, query, set, now }) {
   <//>`;
 }
 
-function Reason({ pod, now }) {
+function Reason({ pod, now, isNew }) {
   const tone = pod.code === "NEW" ? "plain" : "warn";
   return html`<div class="reason">
     <${Badge} tone=${tone}>${f.codeName(pod.code)}<//>${" "}<span class="note">${PLACES[pod.place] ?? pod.place}${pod.nextTry && html`,
       next try in ${f.duration((Date.parse(pod.nextTry) - now) / 1000)}`}, ${f.plural(pod.attempts, "attempt")}</span>
-    ${pod.reason && html`<p>${pod.reason}</p>`}
-    ${pod.help && html`<p class="help"><span class="visually-hidden">What would help: </span>${pod.help}${" "}
+    ${pod.reason && html`<p class="clamped" title=${pod.reason}>${pod.reason}</p>`}
+    ${pod.code !== "NEW" && html`<p class="help">${isNew && pod.help && html`<span class="visually-hidden">What would help: </span>${pod.help}${" "}`}
       <a href=${podAddress(pod.namespace, pod.pod)}>every node's answer<span class="visually-hidden"> for ${pod.pod}</span></a></p>`}
   </div>`;
 }
