@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
-from tests.dashboard.browser import Tab, chromium, tab
+from tools.browser import Tab, chromium, tab
 from tests.dashboard.example_cluster import arrivals
 from tests.dashboard.product import NOW, Product
 

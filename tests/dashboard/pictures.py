@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from tests.dashboard.browser import Scheme, chromium, tab
+from tools.browser import Scheme, chromium, tab
 from tests.dashboard.example_cluster import DAY_H, arrivals
 from tests.dashboard.png import smaller
 from tests.dashboard.product import NOW, Product

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 
-from tests.dashboard.browser import NARROW
+from tools.browser import NARROW
 from tests.dashboard.conftest import OpenTab
 from tests.dashboard.test_use import ADDRESSES
 

@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 
 from scheduler.state import event as ev
 from tests.builders import pod
-from tests.dashboard.browser import NARROW
+from tools.browser import NARROW
 from tests.dashboard.conftest import OpenTab
 from tests.dashboard.example_cluster import nodes
 from tests.dashboard.product import OTHER, Product

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright, expect
 
-from tests.patience import PATIENCE_S
+from tools.controlplane.client import PATIENCE_S
 
 #: Names of the program; a browser is never downloaded.
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
