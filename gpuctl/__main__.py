@@ -24,6 +24,10 @@ COMMANDS: Final = {
         "gpuctl.commands.whatif",
         "Show what a manifest or other nodes would come to, now.",
     ),
+    "dashboard": (
+        "gpuctl.commands.dashboard",
+        "Serve the web pages of the leader on this machine.",
+    ),
     "why": ("gpuctl.commands.why", "Explain why a pod is pending, or why it is on its node."),
     "snapshot": (
         "gpuctl.commands.snapshot",

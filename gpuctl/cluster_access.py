@@ -130,6 +130,29 @@ async def leader_pod(client: Client, access: Access) -> str | None:
     return holder.rpartition("_")[0] or None
 
 
+async def reachable_leader(client: Client, access: Access, command: str) -> str:
+    """The leader's pod, to which the user may forward; NotReached names what is missing, and how
+    an administrator runs the ``command``.
+    """
+    leader = await leader_pod(client, access)
+    if leader is None:
+        raise NotReached(
+            f"the Lease {access.lease_namespace}/{access.lease_name} names no leader, or you"
+            f" may not read it; {_for_an_admin(access, None, command)}"
+        )
+    if not await may_forward(client, access):
+        raise NotReached(
+            f"you may not forward to pod {leader} (verb create, pods/portforward, namespace"
+            f" {access.lease_namespace}); {_for_an_admin(access, leader, command)}"
+        )
+    return leader
+
+
+def _for_an_admin(access: Access, leader: str | None, command: str) -> str:
+    forward, again = by_hand(access, leader, command)
+    return f"an admin can run: {forward}   and in another terminal   {again}"
+
+
 async def may_forward(client: Client, access: Access) -> bool:
     """Whether the user may run kubectl port-forward to the scheduler's pods."""
     attributes = {
@@ -197,14 +220,23 @@ async def forwarded(
     access: Access, pod: str, timeout_s: float = FORWARD_TIMEOUT_S
 ) -> AsyncIterator[str]:
     """The URL of a pod's decisions API during a port-forward; NotReached if that fails."""
-    words = forward_command(access, pod, local="")
+    async with forwarding_process(access, pod, "", timeout_s) as (url, _):
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def forwarding_process(
+    access: Access, pod: str, port: str, timeout_s: float = FORWARD_TIMEOUT_S
+) -> AsyncIterator[tuple[str, asyncio.subprocess.Process]]:
+    """The same from a local port (empty: any), with the process, whose output is to be read."""
+    words = forward_command(access, pod, local=port)
     if shutil.which(words[0]) is None:
         raise NotReached("kubectl is not installed, so port-forward is not available")
     process = await asyncio.create_subprocess_exec(
         *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     try:
-        yield f"http://{await _address(process, timeout_s)}"
+        yield f"http://{await _address(process, timeout_s)}", process
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()

@@ -10,7 +10,7 @@ import msgspec
 
 from gpuctl import cluster_access
 from gpuctl.cluster_access import Access
-from gpuctl.input_error import STDIN, InputError, NotReached
+from gpuctl.input_error import STDIN, InputError
 from gpuctl.targets import parse
 from scheduler.model.pods.pod import Pod
 from scheduler.report.decisions.api_types import API_VERSION, SNAPSHOT_VERSION, Snapshot
@@ -37,24 +37,9 @@ async def fetch(
     if server is not None:
         return await _request(server, awaited, wait_s)
     async with cluster_access.cluster(access) as client:
-        leader = await cluster_access.leader_pod(client, access)
-        if leader is None:
-            raise NotReached(
-                f"the Lease {access.lease_namespace}/{access.lease_name} names no leader, or you"
-                f" may not read it; {_by_hand(access, None, command)}"
-            )
-        if not await cluster_access.may_forward(client, access):
-            raise NotReached(
-                f"you may not forward to pod {leader} (verb create, pods/portforward, namespace"
-                f" {access.lease_namespace}); {_by_hand(access, leader, command)}"
-            )
+        leader = await cluster_access.reachable_leader(client, access, command)
         async with cluster_access.forwarded(access, leader) as url:
             return await _request(url, awaited, wait_s)
-
-
-def _by_hand(access: Access, leader: str | None, command: str) -> str:
-    forward, again = cluster_access.by_hand(access, leader, command)
-    return f"an admin can run: {forward}   and in another terminal   {again}"
 
 
 async def _request(url: str, awaited: str | None, wait_s: int) -> bytes:

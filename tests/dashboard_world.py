@@ -11,9 +11,10 @@ import msgspec
 from scheduler.config import Config, Maps
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
+from scheduler.model.limits import DASHBOARD_LISTENERS_MAX
 from scheduler.model.quota import Quota
 from scheduler.report.dashboard.contents import Content, PageContents, PageKey
-from scheduler.report.dashboard.feed import LISTENERS_MAX, DashboardFeed
+from scheduler.report.dashboard.feed import DashboardFeed
 from scheduler.report.dashboard.pages.health import Listeners
 from scheduler.report.dashboard.pages.history import History
 from scheduler.report.dashboard.process_facts import ProcessFacts
@@ -76,7 +77,7 @@ class DashboardWorld:
         config: Config | None = None,
         feed_clock: Callable[[], float] | None = None,
         interval_s: float = 0.001,
-        listeners_max: int = LISTENERS_MAX,
+        listeners_max: int = DASHBOARD_LISTENERS_MAX,
         pipeline: Pipeline = ALLOW_ALL_MAPS,
     ) -> None:
         self.stage = stage or Stage(pipeline)
@@ -102,8 +103,13 @@ class DashboardWorld:
             *(lambda: self.stage.gate.is_synced, clock, self.wall),
         )
         self.feed = DashboardFeed(
-            *(self.contents, self.questions, config.scheduler_name),
-            *(feed_clock or clock, self.wall, interval_s, listeners_max),
+            self.contents,
+            self.questions,
+            config.scheduler_name,
+            feed_clock or clock,
+            self.wall,
+            interval_s,
+            listeners_max,
         )
         self.sampler = Sampler(
             self.capacity, self.history, self.contents, self.questions, self.wall

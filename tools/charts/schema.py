@@ -28,6 +28,7 @@ OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "forward",
             "certificates",
             "decisionsApi",
+            "dashboard",
         ),
         "Webhook": ("enabled", "socket"),
         "LeaderElection": ("resourceName", "resourceNamespace"),

@@ -28,5 +28,6 @@
 {{- $_ := set $config "forward" $forward -}}
 {{- end }}
 {{- if $s.aggregated }}{{ $_ := set $config "decisionsApi" (dict "aggregated" true) }}{{ end -}}
+{{- if not $s.dashboard }}{{ $_ := set $config "dashboard" (dict "enabled" false) }}{{ end -}}
 {{- toYaml $config -}}
 {{- end -}}

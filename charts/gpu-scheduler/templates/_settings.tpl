@@ -65,6 +65,7 @@ tests: {{ include "gpu-scheduler.on" (list ($values.tests | default dict).enable
 forwards: {{ and (eq $enabled "true") (eq (include "gpu-scheduler.on" (list $forwarding.enabled true)) "true") }}
 forwardPort: {{ $forwarding.port | default 8444 }}
 aggregated: {{ not (empty $decisions.aggregated) }}
+dashboard: {{ include "gpu-scheduler.on" (list ($values.dashboard | default dict).enabled true) | default "false" }}
 decisionsPort: {{ $decisions.port | default 8445 }}
 webhook:
   enabled: {{ $enabled | default "false" }}

@@ -95,9 +95,12 @@ class PageContents:
         """Why this process has no pages to show, if so."""
         leader = self.leader
         if not self._leadership.leads():
-            named = f"the leader is {leader}" if leader else "there is no leader at present"
-            text = f"this replica is not the leader; {named}: run gpuctl dashboard again"
-            return Content("standby", text, leader)
+            named = (
+                f"the leader is {leader}; gpuctl dashboard forwards to it"
+                if leader
+                else "there is no leader at present"
+            )
+            return Content("standby", f"this replica is not the leader: {named}", leader)
         if not self._is_synced():
             return Content("starting", "the leader has not read all objects yet", leader)
         return None

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from scheduler.model.limits import DASHBOARD_LISTENERS_MAX
 from scheduler.model.timestamps import micro_time
 from scheduler.report.dashboard.contents import Content, PageContents, PageKey
 from scheduler.report.dashboard.pages.health import Listeners
@@ -24,7 +25,6 @@ from scheduler.report.dashboard.stopwatch import Stopwatch
 from scheduler.report.decisions.api_types import API_VERSION
 from scheduler.report.decisions.questions import Busy, QuestionQueue
 
-LISTENERS_MAX: Final = 64
 #: The shortest time between two computations of one page.
 INTERVAL_S: Final = 1.0
 #: After a computation the feed rests for this multiple of its time, but not longer than this.
@@ -46,10 +46,11 @@ class TooManyListeners(Exception):
 
 
 class Published(msgspec.Struct, frozen=True):
-    """A content of a page, and its whole JSON."""
+    """A content of a page, its whole JSON, and the event that all listeners get."""
 
     content: Content
     body: bytes
+    event: bytes
 
 
 class OpenPage:
@@ -87,7 +88,7 @@ class DashboardFeed:
         clock: Callable[[], float],
         wall: Callable[[], datetime],
         interval_s: float = INTERVAL_S,
-        listeners_max: int = LISTENERS_MAX,
+        listeners_max: int = DASHBOARD_LISTENERS_MAX,
     ) -> None:
         self._contents = contents
         self._questions = questions
@@ -205,4 +206,5 @@ class DashboardFeed:
             refresh_s=self._refresh_s,
             data=msgspec.Raw(content.data),
         )
-        return Published(content, msgspec.json.encode(envelope))
+        body = msgspec.json.encode(envelope)
+        return Published(content, body, b"".join((b"event: page\ndata: ", body, b"\n\n")))

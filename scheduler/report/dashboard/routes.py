@@ -115,7 +115,7 @@ class DashboardRoutes:
             except TimeoutError:
                 message = b": keep-alive\n\n"
             else:
-                message = b"event: page\ndata: " + seen.body + b"\n\n"
+                message = seen.event
             try:
                 await response.write(message)
             except ConnectionError:  # the page was closed
