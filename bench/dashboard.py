@@ -1,11 +1,13 @@
 """What an open page of the dashboard costs the scheduler of a large cluster.
 
-    python -m bench.dashboard [--nodes 1000] [--waiting 1000] [--rounds 5]
+    python -m bench.dashboard [--nodes 1000] [--waiting 1000] [--rounds 5] [--no-browser]
 
 The server's part, in memory and without HTTP: for each page the processor time of one computation,
 the size of its JSON, and the longest time for which the event loop ran nothing else, which a
-decision would have waited. The cluster is that of ``bench/cluster_fixture``: half of its devices
-are held by one pod each. Medians; the last line is JSON.
+decision would have waited. The browser's part, in chromium at the product's HTTP server: the first
+paint, the first frame with data, and the time from a change of a node to the frame that shows it.
+The cluster is that of ``bench/cluster_fixture``: half of its devices are held by one pod each.
+Medians; the last line is JSON.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ import gc
 import random
 import statistics
 import time
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from bench.cluster_fixture import ClusterFixture, misfit, pod
+from bench.dashboard_pages import browser_figures
 from bench.observer import dumps
 from scheduler.config import Config
 from scheduler.decide.schedule_one import schedule_one
@@ -122,15 +125,31 @@ async def measure(feed: DashboardFeed, key: PageKey) -> Figures:
     return Figures(used * 1e3, max(gaps) * 1e3, len(body) / 1024)
 
 
-async def rounds(world: World, count: int) -> dict[str, dict[str, float]]:
-    """The medians of each page."""
+def dashboard(world: World) -> Dashboard:
+    """The dashboard of a process that leads."""
     clock, config, term = time.monotonic, Config(), Leading()
-
     capacity = CapacityReport(world, term.leads, clock, utc_now)
-    feed = Dashboard(
+    return Dashboard(
         *(config, IDENTITY, world, world.journal, term, Metrics("gpu-scheduler")),
         *(capacity, (), lambda: True, clock, utc_now, QuestionQueue()),
-    ).feed
+    )
+
+
+async def in_browser(world: World, count: int) -> dict[str, Any]:
+    """The browser's part; the changed node is cordoned and uncordoned."""
+    node_info = next(one for one in world.cluster.candidates() if one.node is not None)
+    node = node_info.node
+    assert node is not None, "a candidate has a node"
+
+    def cordon(on: bool) -> None:
+        world.cluster.upsert_node(msgspec.structs.replace(node, unschedulable=on))
+
+    return await browser_figures(dashboard(world), node.name, cordon, count)
+
+
+async def rounds(world: World, count: int) -> dict[str, dict[str, float]]:
+    """The medians of each page."""
+    feed = dashboard(world).feed
     waits = next(iter(world.queue.entries())).pod
     found: dict[str, dict[str, float]] = {}
     for page in PAGES:
@@ -150,6 +169,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--waiting", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--no-browser", dest="browser", action="store_false")
     options = parser.parse_args()
     world = World(options.nodes, options.waiting)
     gc.freeze()
@@ -159,14 +179,15 @@ def main() -> None:
             f"{page:9} {one['took_ms']:8.1f} ms   held {one['held_ms']:6.2f} ms"
             f"   {one['kib']:8.1f} KiB"
         )
-    found = {
+    found: dict[str, Any] = {
         "nodes": options.nodes,
         "pods": len(world.cluster.pods),
         "waiting": options.waiting,
         "share_max": round(1 / (1 + REST), 3),
         "pages": pages,
     }
-    # The part of the browser, the time until the first paint, comes here (tests of the pages).
+    if options.browser:
+        found["browser"] = asyncio.run(in_browser(world, options.rounds))
     print(dumps(found))
 
 

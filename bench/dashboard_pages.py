@@ -87,7 +87,7 @@ async def _opened(browser: Browser, url: str, page: str) -> Figures:
 
 
 async def _changed(page: Page, node: str, change: Callable[[bool], None], *, on: bool) -> Figures:
-    """Change a node until the page shows it: the whole time, and that from the data to the frame."""
+    """Change a node, and wait for its frame: the whole time, and that since the data came."""
     wanted = "" if on else "!"
     found = f"painted(() => {wanted}document.querySelector('.state-cordoned [data-node={node}]'))"
     waiting = asyncio.create_task(page.evaluate(found))
@@ -102,9 +102,7 @@ async def _changed(page: Page, node: str, change: Callable[[bool], None], *, on:
 
 
 def _medians(figures: list[Figures]) -> Figures:
-    return {
-        name: round(statistics.median(one[name] for one in figures), 1) for name in figures[0]
-    }
+    return {name: round(statistics.median(one[name] for one in figures), 1) for name in figures[0]}
 
 
 async def browser_figures(

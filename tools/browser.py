@@ -44,7 +44,9 @@ async def chromium() -> AsyncIterator[Browser]:
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(
             executable_path=program(),
-            args=["--disable-lcd-text"],  # grey edges: pictures are smaller, and the same everywhere
+            args=[
+                "--disable-lcd-text"
+            ],  # grey edges: pictures are smaller, and the same everywhere
         )
         try:
             yield browser

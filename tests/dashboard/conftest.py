@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
-from tools.browser import Tab, chromium, tab
 from tests.dashboard.example_cluster import arrivals
 from tests.dashboard.product import NOW, Product
+from tools.browser import Tab, chromium, tab
 
 HERE = Path(__file__).parent
 #: The history of the tests.

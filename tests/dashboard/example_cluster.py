@@ -187,7 +187,11 @@ L40S_NODES: Final = {well_known.GPU_PRODUCT: "NVIDIA-L40S"}
 
 
 def _quotas() -> Iterator[Quota]:
-    for namespace, used, hard in (("team-nlp", 60, 64), ("team-vision", 28, 32), ("speech", 21, 32)):
+    for namespace, used, hard in (
+        ("team-nlp", 60, 64),
+        ("team-vision", 28, 32),
+        ("speech", 21, 32),
+    ):
         yield Quota(namespace=namespace, name="gpus", used={GPU: used}, hard={GPU: hard})
 
 
@@ -196,7 +200,5 @@ def arrivals(now: datetime) -> list[Arrival]:
     start = [Arrival(1000.0, ev.NodeUpdated(one)) for one in nodes()]
     start += [Arrival(1000.0, ev.QuotaUpdated(one)) for one in _quotas()]
     made = [*_held(now), *_sliced(now), *_waiting(now), placeable(now)]
-    made += [
-        Arrival(900.0, ev.PartitionsUpdated(cut("a100-dyn-01", "3g.40gb@0/4", "1g.10gb@0/0")))
-    ]
+    made += [Arrival(900.0, ev.PartitionsUpdated(cut("a100-dyn-01", "3g.40gb@0/4", "1g.10gb@0/0")))]
     return start + sorted(made, key=lambda one: -one.age_h)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from typing import Final
 
 import structlog
 
-from tools.browser import Scheme, chromium, tab
 from tests.dashboard.example_cluster import DAY_H, arrivals
 from tests.dashboard.png import smaller
 from tests.dashboard.product import NOW, Product
+from tools.browser import Scheme, chromium, tab
 from tools.sizes import ROOT
 
 FOLDER: Final = ROOT / "docs" / "images"
@@ -57,7 +56,6 @@ def main() -> None:
         png = smaller(shot)
         assert len(png) < BYTES_MAX, f"{name}: {len(png)} bytes"
         (FOLDER / f"dashboard-{name}.png").write_bytes(png)
-        print(f"dashboard-{name}.png {len(png):,} bytes", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 
-from tools.browser import NARROW
 from tests.dashboard.conftest import OpenTab
 from tests.dashboard.test_use import ADDRESSES
+from tools.browser import NARROW
 
 SERIOUS = {"serious", "critical"}
 #: What the colour scheme can change.

@@ -25,7 +25,9 @@ async def test_overview_says_whether_there_is_room_and_why_not(opened: OpenTab) 
         reasons = page.get_by_role("region", name="Why pods wait").get_by_role("listitem")
         await expect(reasons).to_have_count(3)
         await expect(reasons.first).to_contain_text("INSUFFICIENT")
-        await expect(page.get_by_role("img", name=re.compile("^GPUs in the last 24"))).to_be_visible()
+        await expect(
+            page.get_by_role("img", name=re.compile("^GPUs in the last 24"))
+        ).to_be_visible()
 
 
 async def test_nodes_show_who_sits_on_which_gpu(opened: OpenTab) -> None:
@@ -93,7 +95,9 @@ async def test_pod_page_explains_and_copies_a_command(opened: OpenTab) -> None:
         answers = page.get_by_role("table", name="Answer of each node").get_by_role("row")
         await expect(answers.filter(has_text="h100-16")).to_contain_text("unschedulable")
         await page.get_by_role("button", name=re.compile("^Copy: gpuctl why")).click()
-        await expect(page.get_by_role("button", name=re.compile("gpuctl why"))).to_have_text("copied")
+        await expect(page.get_by_role("button", name=re.compile("gpuctl why"))).to_have_text(
+            "copied"
+        )
         copied = await page.evaluate("navigator.clipboard.readText()")
         assert copied == "gpuctl why -n team-nlp llama-next-0"
 
@@ -103,7 +107,9 @@ async def test_placed_pod_shows_its_node_devices_and_timeline(opened: OpenTab) -
         page = await tab.open("pods/research/notebook-0")
 
         await expect(page.locator(".answer")).to_contain_text("Runs on l40s-01")
-        await expect(page.get_by_role("region", name="What it was given")).to_contain_text("gpu:2,3")
+        await expect(page.get_by_role("region", name="What it was given")).to_contain_text(
+            "gpu:2,3"
+        )
         timeline = page.get_by_role("region", name="Timeline").get_by_role("listitem")
         await expect(timeline.first).to_contain_text("created")
         await expect(timeline.filter(has_text="node chosen")).to_have_count(1)

@@ -9,10 +9,10 @@ from playwright.async_api import Page, expect
 
 from scheduler.state import event as ev
 from tests.builders import pod
-from tools.browser import NARROW
 from tests.dashboard.conftest import OpenTab
 from tests.dashboard.example_cluster import nodes
 from tests.dashboard.product import OTHER, Product
+from tools.browser import NARROW
 
 ADDRESSES = (
     *("overview", "nodes?node=h100-13", "nodes?view=table", "waiting", "waiting?by=reason"),
