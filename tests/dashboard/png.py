@@ -13,6 +13,8 @@ from typing import Final
 
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 PALETTE_MAX: Final = 256
+#: Rare colours at most so far from one of the palette (squares of the channels) become that one.
+SIMILAR: Final = 300
 #: Bytes of a pixel by the colour type of the header.
 PIXEL_BYTES: Final = {2: 3, 6: 4}
 
@@ -25,7 +27,7 @@ def smaller(png: bytes) -> bytes:
         for row in _rows(raw, width * size, size)
     ]
     counts = Counter(colour for row in pixels for colour in row)
-    palette = [colour for colour, _ in counts.most_common(PALETTE_MAX)]
+    palette = _palette([colour for colour, _ in counts.most_common()])
     index = {colour: at for at, colour in enumerate(palette)}
     for colour in counts.keys() - index.keys():
         index[colour] = _nearest(colour, palette)
@@ -39,11 +41,23 @@ def smaller(png: bytes) -> bytes:
     return SIGNATURE + b"".join(_chunk(kind, data) for kind, data in chunks)
 
 
-def _nearest(colour: bytes, palette: list[bytes]) -> int:
-    def distance(at: int) -> int:
-        return sum((one - other) ** 2 for one, other in zip(colour, palette[at], strict=True))
+def _palette(colours: list[bytes]) -> list[bytes]:
+    """The most frequent colours, and of the rare ones those that differ from them."""
+    palette = colours[: PALETTE_MAX // 2]
+    for colour in colours[len(palette) :]:
+        if len(palette) == PALETTE_MAX:
+            break
+        if _distance(colour, palette[_nearest(colour, palette)]) > SIMILAR:
+            palette.append(colour)
+    return palette
 
-    return min(range(len(palette)), key=distance)
+
+def _nearest(colour: bytes, palette: list[bytes]) -> int:
+    return min(range(len(palette)), key=lambda at: _distance(colour, palette[at]))
+
+
+def _distance(one: bytes, other: bytes) -> int:
+    return sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

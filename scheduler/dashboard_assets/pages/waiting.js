@@ -52,8 +52,8 @@ function matches({ ns, code, q }) {
 
 function ByOrder({ data, query, set, now }) {
   const rows = data.pods.filter(matches(query));
-  // In the queue's order one help is enough for neighbours with the same reason.
-  const repeats = new Set(query.sort ? [] : rows.filter(({ code }, at) => rows[at - 1]?.code === code));
+  // In the queue's order one text is enough for neighbours with the same reason.
+  const repeats = new Set(query.sort ? [] : rows.filter((pod, at) => isSame(pod, rows[at - 1])));
   const columns = [
     { key: "position", title: "#", numeric: true, sort: ({ position }) => position, cell: ({ position }) => f.number(position) },
     { key: "pod", title: "Pod", nowrap: true, sort: ({ namespace, pod }) => `${namespace}/${pod}`, cell: (pod) => html`
@@ -72,13 +72,17 @@ function ByOrder({ data, query, set, now }) {
   <//>`;
 }
 
+function isSame(pod, before) {
+  return before !== undefined && pod.code === before.code && pod.reason === before.reason;
+}
+
 function Reason({ pod, now, isNew }) {
   const tone = pod.code === "NEW" ? "plain" : "warn";
   return html`<div class="reason">
     <${Badge} tone=${tone}>${f.codeName(pod.code)}<//>${" "}<span class="note">${PLACES[pod.place] ?? pod.place}${pod.nextTry && html`,
       next try in ${f.duration((Date.parse(pod.nextTry) - now) / 1000)}`}, ${f.plural(pod.attempts, "attempt")}</span>
-    ${pod.reason && html`<p class="clamped" title=${pod.reason}>${pod.reason}</p>`}
-    ${pod.code !== "NEW" && html`<p class="help">${isNew && pod.help && html`<span class="visually-hidden">What would help: </span>${pod.help}${" "}`}
+    ${isNew && pod.reason && html`<p>${pod.reason}</p>`}
+    ${pod.code !== "NEW" && html`<p class="help">${!isNew && "the same reason as the pod before; "}${isNew && pod.help && html`<span class="visually-hidden">What would help: </span>${pod.help}${" "}`}
       <a href=${podAddress(pod.namespace, pod.pod)}>every node's answer<span class="visually-hidden"> for ${pod.pod}</span></a></p>`}
   </div>`;
 }

@@ -1,4 +1,4 @@
-"""The vendored scripts of the dashboard are those of the packages, and pages have nothing inline."""
+"""Vendored scripts are those of the packages, and the page has nothing inline."""
 
 from __future__ import annotations
 
