@@ -8,9 +8,9 @@ preemption with the Lease's. A cold start with an election would measure the Lea
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import yaml
 
@@ -42,6 +42,7 @@ class Ours:
     name: str = "ours"
     scheduler_name: str = "gpu-scheduler"
     elects: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.log = self.directory / "ours.log"
@@ -53,6 +54,7 @@ class Ours:
         settings = {
             "leaderElection": {"leaderElect": self.elects},
             "healthAddress": f"{LOOPBACK}:{free_ports(1)[0]}",
+            **self.settings,
         }
         config.write_text(yaml.safe_dump(settings), encoding="utf-8")
         kubeconfig = self.plane.kubeconfig_for("gpu-scheduler-system/gpu-scheduler")

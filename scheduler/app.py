@@ -131,18 +131,10 @@ class App:
         capacity = CapacityReport(loop, elector.leads, clock, utc_now)
         self._capacity = CapacityMetrics(capacity, elector.leads, clock)
         both = (clock, utc_now, QuestionQueue())
-        dashboard = (
-            Dashboard(
-                *(config, identity, loop, journal, elector, metrics, capacity, self._reflectors),
-                *(lambda: self._gate.is_synced, *both),
-            )
-            if config.dashboard.enabled and config.decisions_address
-            else None
-        )
+        common = (config, identity, loop, journal, elector, metrics, capacity)
+        pages = Dashboard(*common, self._reflectors, lambda: self._gate.is_synced, *both)
         self._services = chain(
-            decision_tasks(
-                *(config, identity, loop, journal, elector, metrics, capacity, *both), dashboard
-            ),
+            decision_tasks(*common, *both, pages if config.dashboard.enabled else None),
             admission_tasks(*(client, config, replicas, loop, elector, metrics, webhook), *both),
         )
         self._tasks = sources.tasks

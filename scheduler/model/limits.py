@@ -79,8 +79,6 @@ DECISIONS_QUERY_LENGTH_MAX: Final = 2_048
 SNAPSHOT_WAIT_S_MAX: Final = 3_600
 QUESTIONS_WAITING_MAX: Final = 8
 DASHBOARD_LISTENERS_MAX: Final = 64
-DASHBOARD_NODES_MAX: Final = 2_000
-DASHBOARD_PODS_MAX: Final = 1_000
 # --- selectors of devices ----------------------------------------------------------------
 SELECTOR_LENGTH_MAX: Final = 10_240
 SELECTORS_MAX: Final = 1_024
@@ -350,18 +348,6 @@ TABLE: Final = (
         "open pages of the dashboard, each of which gets events",
         "503 with a message; the page asks at an interval",
         "each of them gets every change",
-    ),
-    Limit(
-        "DASHBOARD_NODES_MAX", DASHBOARD_NODES_MAX, "nodes",
-        "the dashboard's page of the nodes, by name",
-        "the others are counted",
-        "the whole page is sent after a change",
-    ),
-    Limit(
-        "DASHBOARD_PODS_MAX", DASHBOARD_PODS_MAX, "pods",
-        "the dashboard's page of the waiting pods, in their order",
-        "the others are counted, and part of the sums",
-        "the whole page is sent after a change",
     ),
     Limit(
         "SELECTOR_LENGTH_MAX", SELECTOR_LENGTH_MAX, "characters",

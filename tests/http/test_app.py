@@ -9,11 +9,12 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import msgspec
 import pytest
 
 from scheduler.app import App
-from scheduler.config import Config
+from scheduler.config import Config, DashboardSettings
 from scheduler.model import well_known
 from scheduler.sources import Sources
 from scheduler.watch.client import Client
@@ -151,3 +152,30 @@ async def test_leader_binds_with_its_term_and_releases_its_lease(
     assert sent.json["metadata"]["annotations"][well_known.EPOCH] == str(epoch)
     assert leases.spec["holderIdentity"] == ""
     assert not file.exists()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_a_process_serves_its_dashboard(
+    served: FakeApi, client: Client, enabled: bool
+) -> None:
+    config = configuration()
+    config = msgspec.structs.replace(config, dashboard=DashboardSettings(enabled=enabled))
+    process = asyncio.create_task(App(config, client, None).run())
+    await served.next(BINDING)
+    url = f"http://{config.decisions_address}/dashboard/data/health"
+    async with aiohttp.ClientSession() as session, asyncio.timeout(PATIENCE_S):
+        page: dict[str, Any] = {}
+        while page.get("state") != "ok":
+            async with session.get(url) as response:
+                page = await response.json()
+            if not enabled:
+                break
+    os.kill(os.getpid(), signal.SIGTERM)
+    async with asyncio.timeout(PATIENCE_S):
+        assert await process == 0
+
+    assert response.status == (200 if enabled else 404)
+    if enabled:
+        checks = {one["name"]: one["state"] for one in page["data"]["checks"]}
+        assert checks["leader"] == checks["decisions"] == "ok"
+        assert {"nodes", "pods"} <= {one["kind"] for one in page["data"]["watches"]}

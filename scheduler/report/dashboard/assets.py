@@ -40,7 +40,7 @@ def read_assets(folder: Path = FOLDER) -> dict[str, Asset]:
     return {
         path.relative_to(folder).as_posix(): _asset(path)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix in TYPES
+        if path.is_file() and not path.is_symlink() and path.suffix in TYPES
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -20,7 +20,7 @@ from scheduler.report.dashboard.pages.nodes import nodes_page
 from scheduler.report.dashboard.pages.overview import overview_page
 from scheduler.report.dashboard.pages.page import PageState, encoded
 from scheduler.report.dashboard.pages.pod import Queued, pod_page
-from scheduler.report.dashboard.pages.teams import teams_page
+from scheduler.report.dashboard.pages.teams import NO_COSTS, Costs, teams_page
 from scheduler.report.dashboard.pages.waiting import waiting_page
 from scheduler.report.dashboard.pages.waiting_sums import waiting_sums
 from scheduler.report.dashboard.process_facts import ProcessFacts
@@ -56,6 +56,16 @@ class Content(msgspec.Struct, frozen=True):
     data: bytes = b"null"
 
 
+#: What each namespace costs.
+CostsOf: TypeAlias = Callable[[], Parts[Costs]]
+
+
+def without_costs() -> Parts[Costs]:
+    """No namespace has a cost."""
+    yield 0
+    return NO_COSTS
+
+
 class PageContents:
     """The contents of all pages; ``clock`` is the loop's, ``wall`` the wall clock."""
 
@@ -70,6 +80,7 @@ class PageContents:
         is_synced: Callable[[], bool],
         clock: Callable[[], float],
         wall: Callable[[], datetime],
+        costs: CostsOf = without_costs,
     ) -> None:
         self._context = context
         self._capacity = capacity
@@ -80,6 +91,7 @@ class PageContents:
         self._is_synced = is_synced
         self._times = WallTimes(clock, wall)
         self._wall = wall
+        self._costs = costs
 
     @property
     def generation(self) -> int:
@@ -132,7 +144,8 @@ class PageContents:
         if is_overview:
             history = self._history.columns()
             return (yield from encoded(overview_page(capacity, sums, history, times)))
-        return (yield from encoded(teams_page(capacity, sums, times), "teams"))
+        costs = yield from self._costs()
+        return (yield from encoded(teams_page(capacity, sums, times, costs), "teams"))
 
     # --- one pod -----------------------------------------------------------------------------
 

@@ -101,9 +101,9 @@ class DashboardFeed:
         self._opened = asyncio.Event()
         self._rest_until = float("-inf")
         self._refresh_s = interval_s
-        #: Pages that were computed, and the longest part of any.
+        #: Pages that were computed, and the time that all of them took.
         self.computed = 0
-        self.longest_part_s = 0.0
+        self.spent_s = 0.0
 
     @property
     def listeners(self) -> Listeners:
@@ -129,7 +129,7 @@ class DashboardFeed:
     async def answer(self, key: PageKey) -> bytes:
         """The page once; ``Busy`` if too many questions wait."""
         page = self._pages.get(key)
-        is_fresh = page is not None and self._clock() - page.computed_at < self._interval_s
+        is_fresh = page is not None and self._clock() - page.computed_at < self._refresh_s
         if page is not None and page.last is not None and is_fresh:
             return page.last.body
         return (await self._compute(key)).body
@@ -137,7 +137,7 @@ class DashboardFeed:
     async def run(self) -> None:
         """Compute the open pages, the one that is due first; ends by cancellation."""
         while True:
-            due = self._due()
+            due = self.due()
             if due is None:
                 self._opened.clear()
                 await self._opened.wait()
@@ -155,13 +155,22 @@ class DashboardFeed:
                 continue
             await self._refresh(key, page)
 
-    def _due(self) -> tuple[PageKey, OpenPage, float] | None:
-        """The page that is due first, and when."""
-        found = [
-            (key, page, page.next_at if page.last is None else max(page.next_at, self._rest_until))
-            for key, page in self._pages.items()
-        ]
-        return min(found, key=lambda one: one[2], default=None)
+    def due(self) -> tuple[PageKey, OpenPage, float] | None:
+        """The page that is due first, and when; of those that wait for the end of a rest, the one
+        that was computed longest ago.
+        """
+
+        def at(page: OpenPage) -> float:
+            return page.next_at if page.last is None else max(page.next_at, self._rest_until)
+
+        found = [(key, page, at(page)) for key, page in self._pages.items()]
+        return min(found, key=lambda one: (one[2], one[1].next_at), default=None)
+
+    def rest(self, seconds: float) -> None:
+        """Rest for longer: what other pages cost is not forgotten."""
+        now = self._clock()
+        self._rest_until = min(max(now, self._rest_until) + seconds, now + REST_MAX_S)
+        self._refresh_s = max(self._interval_s, round(self._rest_until - now, 1))
 
     async def _refresh(self, key: PageKey, page: OpenPage) -> None:
         now = self._clock()
@@ -190,10 +199,8 @@ class DashboardFeed:
             async with self._questions.turn():
                 content = await self._contents.compute(key, watch, self.listeners)
             self.computed += 1
-            self.longest_part_s = max(self.longest_part_s, watch.longest_s)
-            rest_s = min(REST * watch.spent_s, REST_MAX_S)
-            self._rest_until = self._clock() + rest_s
-            self._refresh_s = max(self._interval_s, round(rest_s, 1))
+            self.spent_s += watch.spent_s
+            self.rest(REST * watch.spent_s)
         envelope = Envelope(
             api_version=API_VERSION,
             kind=KIND,

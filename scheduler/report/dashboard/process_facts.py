@@ -149,7 +149,7 @@ def _expiry(path: Path) -> str | None:
 
         found = x509.load_pem_x509_certificate(path.read_bytes())
     except (ImportError, OSError, ValueError) as error:
-        log.debug("certificate not readable", file=str(path), problem=str(error))
+        log.debug("certificate unreadable", file=str(path), problem=str(error))
         return None
     return micro_time(found.not_valid_after_utc)
 

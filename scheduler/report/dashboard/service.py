@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from scheduler.config import Config
-from scheduler.report.dashboard.contents import PageContents
+from scheduler.report.dashboard.contents import CostsOf, PageContents, without_costs
 from scheduler.report.dashboard.feed import DashboardFeed
 from scheduler.report.dashboard.leadership import Leadership
 from scheduler.report.dashboard.pages.history import History
@@ -41,6 +41,7 @@ class Dashboard:
         clock: Callable[[], float],
         wall: Callable[[], datetime],
         questions: QuestionQueue,
+        costs: CostsOf = without_costs,
     ) -> None:
         renderer = DecisionRenderer(clock, wall)
         history = History()
@@ -57,6 +58,7 @@ class Dashboard:
             is_synced,
             clock,
             wall,
+            costs,
         )
         self.feed = DashboardFeed(contents, questions, config.scheduler_name, clock, wall)
         self._routes = DashboardRoutes(self.feed)

@@ -11,12 +11,11 @@ Result = TypeVar("Result")
 
 
 class Stopwatch:
-    """Sums the time that parts take, without what runs between them; ``longest_s`` is of one."""
+    """Sums the time that parts take, without what runs between them."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.spent_s = 0.0
-        self.longest_s = 0.0
 
     def timed(self, parts: Parts[Result]) -> Parts[Result]:
         """The same parts, timed."""
@@ -32,6 +31,4 @@ class Stopwatch:
             yield steps
 
     def _add(self, started: float) -> None:
-        took_s = self._clock() - started
-        self.spent_s += took_s
-        self.longest_s = max(self.longest_s, took_s)
+        self.spent_s += self._clock() - started

@@ -44,7 +44,7 @@ def simulated(tmp_path: Path, annotations: dict[str, str], **spec: Any) -> Repor
 def test_the_box_has_one_item_for_each_test_here() -> None:
     items = re.findall(r"^> - ([\w ]+)", BOX, re.MULTILINE)
 
-    assert items == ["Gangs", "Queues", "Exact GPUs with NVIDIA", "A web page"]
+    assert items == ["Gangs", "Queues", "Exact GPUs with NVIDIA"]
 
 
 def test_pod_with_a_scheduling_group_stays_pending(tmp_path: Path) -> None:
@@ -70,14 +70,3 @@ def test_charts_install_no_api_kind_of_a_queue() -> None:
     }
 
     assert kinds == {"MigPartition", "PodMigration"}
-
-
-def test_replicas_serve_no_page_for_browsers() -> None:
-    served = [
-        path.name
-        for folder in ("scheduler", "webhook")
-        for path in (ROOT / folder).rglob("*.py")
-        if "text/html" in path.read_text(encoding="utf-8")
-    ]
-
-    assert served == []

@@ -6,7 +6,6 @@ from typing import Final
 
 from scheduler.model import well_known
 from scheduler.model.gpu.board_name import board
-from scheduler.model.limits import DASHBOARD_NODES_MAX
 from scheduler.report.dashboard.pages.page import Shape
 from scheduler.report.dashboard.pages.squares import Gpu, Slice, squares_of
 from scheduler.state.cache.cluster import Cluster
@@ -20,6 +19,7 @@ from scheduler.state.capacity.node_devices import (
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.parts import Parts
 
+NODES_MAX: Final = 2_000
 #: A part ends after so many steps: one for each pod of a node, and some for the node.
 PART: Final = 150
 NODE_STEPS: Final = 10
@@ -95,7 +95,7 @@ def nodes_page(cluster: Cluster) -> Parts[NodesPage]:
             gpus = one.devices.get(GPU, DeviceAmount())
             free += gpus.free
             beside += gpus.free if gpus.held else 0
-            if len(rows) < DASHBOARD_NODES_MAX:
+            if len(rows) < NODES_MAX:
                 rows.append(_row(node_info, one))
         steps += NODE_STEPS + len(node_info.pods)
         if steps >= PART:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
-
-import msgspec
 
 from scheduler.report.dashboard.pages.page import Shape
 from scheduler.report.dashboard.pages.waiting_sums import WaitingSums
@@ -16,11 +16,29 @@ from scheduler.state.capacity.summary import NamespaceCapacity, QuotaUse
 TEAMS_MAX: Final = 1_000
 
 
+class TeamCost(Shape, frozen=True, kw_only=True):
+    """What a namespace costs now, by the cost report.
+
+    ``unpriced`` are GPUs without a price; ``saved_per_hour`` is what smaller tiers save.
+    """
+
+    per_hour: float
+    currency: str
+    gpus: float
+    unpriced: float
+    saved_per_hour: float
+
+
+#: By namespace.
+Costs = Mapping[str, TeamCost]
+NO_COSTS: Final[Costs] = MappingProxyType({})
+
+
 class Team(Shape, frozen=True, kw_only=True):
     """One namespace.
 
-    ``idle`` is not known to the scheduler, which does not see the use of a device; ``cost`` is of
-    the cost report, where there is one.
+    ``idle`` is not known to the scheduler, which does not see the use of a device; ``cost`` is
+    null without a cost report.
     """
 
     namespace: str
@@ -32,7 +50,7 @@ class Team(Shape, frozen=True, kw_only=True):
     oldest: str | None
     degraded: Amounts
     idle: Amounts | None = None
-    cost: msgspec.Raw | None = None
+    cost: TeamCost | None = None
 
 
 class TeamsPage(Shape, frozen=True, kw_only=True):
@@ -42,17 +60,21 @@ class TeamsPage(Shape, frozen=True, kw_only=True):
     left_out: int
 
 
-def teams_page(capacity: Capacity, sums: WaitingSums, times: LoopTimes) -> TeamsPage:
+def teams_page(
+    capacity: Capacity, sums: WaitingSums, times: LoopTimes, costs: Costs = NO_COSTS
+) -> TeamsPage:
     """The page by a capacity."""
     found = [
-        _team(one, sums, times)
+        _team(one, sums, times, costs.get(one.namespace))
         for one in capacity.namespaces
         if one.devices or one.waiting_pods or one.degraded or one.quotas
     ]
     return TeamsPage(teams=tuple(found[:TEAMS_MAX]), left_out=max(0, len(found) - TEAMS_MAX))
 
 
-def _team(one: NamespaceCapacity, sums: WaitingSums, times: LoopTimes) -> Team:
+def _team(
+    one: NamespaceCapacity, sums: WaitingSums, times: LoopTimes, cost: TeamCost | None
+) -> Team:
     waiting = sums.by_namespace.get(one.namespace)
     return Team(
         namespace=one.namespace,
@@ -63,4 +85,5 @@ def _team(one: NamespaceCapacity, sums: WaitingSums, times: LoopTimes) -> Team:
         waiting_devices=one.waiting_devices,
         oldest=None if waiting is None else times.at(waiting.since),
         degraded=one.degraded,
+        cost=cost,
     )

@@ -8,7 +8,6 @@ from typing import Final
 
 from scheduler.decide.rejection_message import parts
 from scheduler.decide.remedy.concerned_objects import ConcernedObjects, of_message
-from scheduler.model.limits import DASHBOARD_PODS_MAX
 from scheduler.plugins import REASON_CODES
 from scheduler.report.dashboard.pages.page import NEW, Shape, meaning
 from scheduler.report.dashboard.pages.waiting_sums import WaitingSum, owner_of, waiting_sums
@@ -18,6 +17,7 @@ from scheduler.state.parts import Parts
 from scheduler.state.queue.position import first, in_slices
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
+PODS_MAX: Final = 1_000
 OWNERS_MAX: Final = 200
 REASON_LENGTH_MAX: Final = 400
 
@@ -80,7 +80,7 @@ def waiting_page(entries: Sequence[QueuedPodInfo], times: LoopTimes) -> Parts[Wa
     """The page of these pods."""
     sums = yield from waiting_sums(entries)
     pods: list[WaitingPod] = []
-    for part in in_slices((yield from first(entries, DASHBOARD_PODS_MAX))):
+    for part in in_slices((yield from first(entries, PODS_MAX))):
         pods += [_pod(entry, at, times) for at, entry in enumerate(part, len(pods) + 1)]
         yield len(part)
     owners = sums.owners()

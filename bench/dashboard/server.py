@@ -1,18 +1,12 @@
-"""What an open page of the dashboard costs the scheduler of a large cluster.
+"""The server's part: time, size and hold of each page, in memory and without HTTP.
 
-    python -m bench.dashboard [--nodes 1000] [--waiting 1000] [--rounds 5] [--no-browser]
-
-The server's part, in memory and without HTTP: for each page the processor time of one computation,
-the size of its JSON, and the longest time for which the event loop ran nothing else, which a
-decision would have waited. The browser's part, in chromium at the product's HTTP server: the first
-paint, the first frame with data, and the time from a change of a node to the frame that shows it.
-The cluster is that of ``bench/cluster_fixture``: half of its devices are held by one pod each.
-Medians; the last line is JSON.
+For each page the processor time of one computation, the size of its JSON, and the longest time for
+which the event loop ran nothing else, which a decision would have waited. The cluster is that of
+``bench/cluster_fixture``: half of its devices are held by one pod each. Medians.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import random
@@ -23,8 +17,6 @@ from typing import Any, Final
 import msgspec
 
 from bench.cluster_fixture import ClusterFixture, misfit, pod
-from bench.dashboard_pages import browser_figures
-from bench.observer import dumps
 from scheduler.config import Config
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Rejection
@@ -135,18 +127,6 @@ def dashboard(world: World) -> Dashboard:
     )
 
 
-async def in_browser(world: World, count: int) -> dict[str, Any]:
-    """The browser's part; the changed node is cordoned and uncordoned."""
-    node_info = next(one for one in world.cluster.candidates() if one.node is not None)
-    node = node_info.node
-    assert node is not None, "a candidate has a node"
-
-    def cordon(on: bool) -> None:
-        world.cluster.upsert_node(msgspec.structs.replace(node, unschedulable=on))
-
-    return await browser_figures(dashboard(world), node.name, cordon, count)
-
-
 async def rounds(world: World, count: int) -> dict[str, dict[str, float]]:
     """The medians of each page."""
     feed = dashboard(world).feed
@@ -163,33 +143,20 @@ async def rounds(world: World, count: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--nodes", type=int, default=1000)
-    parser.add_argument("--waiting", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--no-browser", dest="browser", action="store_false")
-    options = parser.parse_args()
-    world = World(options.nodes, options.waiting)
+def server_part(nodes: int, waiting: int, count: int) -> dict[str, Any]:
+    """Measure, print a table, and return the figures."""
+    world = World(nodes, waiting)
     gc.freeze()
-    pages = asyncio.run(rounds(world, options.rounds))
+    pages = asyncio.run(rounds(world, count))
     for page, one in pages.items():
         print(
             f"{page:9} {one['took_ms']:8.1f} ms   held {one['held_ms']:6.2f} ms"
             f"   {one['kib']:8.1f} KiB"
         )
-    found: dict[str, Any] = {
-        "nodes": options.nodes,
+    return {
+        "nodes": nodes,
         "pods": len(world.cluster.pods),
-        "waiting": options.waiting,
+        "waiting": waiting,
         "share_max": round(1 / (1 + REST), 3),
         "pages": pages,
     }
-    if options.browser:
-        found["browser"] = asyncio.run(in_browser(world, options.rounds))
-    print(dumps(found))
-
-
-if __name__ == "__main__":
-    main()

@@ -7,6 +7,7 @@ the data appeared, and the frame after a node's square changed.
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import statistics
 import time
@@ -14,9 +15,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+import msgspec
 from aiohttp import web
 from playwright.async_api import Browser, Page
 
+from bench.dashboard.server import World, dashboard
 from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.guard import guarded
 from scheduler.report.decisions.service import serve
@@ -49,14 +52,14 @@ Figures = dict[str, float]
 
 
 @asynccontextmanager
-async def served(dashboard: Dashboard) -> AsyncIterator[str]:
+async def served(one: Dashboard) -> AsyncIterator[str]:
     """The dashboard behind its guard, on a loopback port; yields its URL."""
     app = web.Application(middlewares=[guarded])
-    dashboard.add_to(app)
+    one.add_to(app)
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         address = f"{LOOPBACK}:{probe.getsockname()[1]}"
-    works = [work for _, work in dashboard.tasks()]
+    works = [work for _, work in one.tasks()]
     tasks = [asyncio.create_task(work) for work in (*works, serve(app, address))]
     try:
         yield f"http://{address}/dashboard"
@@ -105,11 +108,15 @@ def _medians(figures: list[Figures]) -> Figures:
     return {name: round(statistics.median(one[name] for one in figures), 1) for name in figures[0]}
 
 
-async def browser_figures(
-    dashboard: Dashboard, node: str, change: Callable[[bool], None], rounds: int
-) -> dict[str, Any]:
-    """Medians of each page, and of changes of ``node`` by ``change`` on the page ``nodes``."""
-    async with served(dashboard) as url, chromium() as browser:
+async def _figures(world: World, rounds: int) -> dict[str, Any]:
+    node_info = next(one for one in world.cluster.candidates() if one.node is not None)
+    node = node_info.node
+    assert node is not None, "a candidate has a node"
+
+    def cordon(on: bool) -> None:
+        world.cluster.upsert_node(msgspec.structs.replace(node, unschedulable=on))
+
+    async with served(dashboard(world)) as url, chromium() as browser:
         await _opened(browser, url, "overview")
         found: dict[str, Any] = {
             page: _medians([await _opened(browser, url, page) for _ in range(rounds)])
@@ -118,7 +125,22 @@ async def browser_figures(
         async with _recorded(browser, url) as one:
             page = await one.open("nodes")
             changes = [
-                await _changed(page, node, change, on=number % 2 == 0)
-                for number in range(2 * rounds)
+                await _changed(page, node.name, cordon, on=number % 2 == 0)
+                for number in range(rounds)
             ]
         return {"pages": found, "changes": _medians(changes)}
+
+
+def browser_part(nodes: int, waiting: int, rounds: int) -> dict[str, Any]:
+    """Measure, print a table, and return the figures; the changed node is cordoned and back."""
+    world = World(nodes, waiting)
+    gc.freeze()
+    found = asyncio.run(_figures(world, rounds))
+    for page, one in found["pages"].items():
+        print(
+            f"{page:9} first paint {one['first_paint_ms']:7.1f} ms   data {one['data_ms']:7.1f} ms"
+            f"   drawn in {one['draw_ms']:7.1f} ms"
+        )
+    changes = found["changes"]
+    print(f"a change  {changes['change_ms']:.1f} ms   redrawn in {changes['redraw_ms']:.1f} ms")
+    return found
