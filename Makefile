@@ -73,7 +73,7 @@ format: $(STAMP) ## let ruff format and sort imports
 	$(BIN)/ruff check --fix $(CODE)
 
 .PHONY: test
-test: test-unit test-charts test-controlplane ## every test without root: unit and property first, then with real programs
+test: test-unit test-dashboard test-charts test-controlplane ## every test without root: unit and property first, then with real programs
 
 .PHONY: controlplane
 controlplane: $(STAMP) ## find or build the Kubernetes programs (the first time takes minutes)
@@ -82,6 +82,10 @@ controlplane: $(STAMP) ## find or build the Kubernetes programs (the first time 
 .PHONY: test-unit
 test-unit: $(STAMP) ## unit, property and HTTP tests, and 300 recorded sequences of kube-scheduler (about 3 min)
 	$(BIN)/pytest -n 2 --durations=15 tests/unit tests/property tests/http tests/differential $(PYTEST_ARGS)
+
+.PHONY: test-dashboard
+test-dashboard: $(STAMP) ## the dashboard's pages in chromium (apt-get install chromium), at the product's own HTTP server (under 1 min)
+	$(BIN)/pytest -p no:xdist --durations=5 tests/dashboard $(PYTEST_ARGS)
 
 .PHONY: test-fast
 test-fast: controlplane ## unit tests and the smoke tests on the real API server (under 5 min)
@@ -132,6 +136,10 @@ demo: $(STAMP) ## the demo on a real API server; make demo ARGS=--keep leaves it
 .PHONY: picture
 picture: controlplane ## write the picture of gpuctl why in README.md, from a running product
 	$(BIN)/python -m tools.why_picture
+
+.PHONY: dashboard-pictures
+dashboard-pictures: $(STAMP) ## write docs/images/dashboard-*.png from a running product (chromium)
+	$(BIN)/python -m tests.dashboard.pictures
 
 .PHONY: lab
 lab: $(STAMP) ## every part of the GPU scheduling lab on a real API server, and its report (1 min); ARGS="--report FILE"

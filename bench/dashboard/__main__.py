@@ -1,15 +1,15 @@
 """What the dashboard costs the scheduler of a large cluster, and how long a page takes to appear.
 
-    python -m bench.dashboard [--nodes 1000] [--waiting 1000] [--rounds 5]
+    python -m bench.dashboard [--nodes 1000] [--waiting 1000] [--rounds 5] [--no-browser]
 
-The last line is JSON, with a part for the server; the time until the first paint in a browser comes
-beside it.
+The last line is JSON, with a part for the server and one for the browser (chromium).
 """
 
 from __future__ import annotations
 
 import argparse
 
+from bench.dashboard.browser import browser_part
 from bench.dashboard.server import server_part
 from bench.observer import dumps
 
@@ -20,9 +20,13 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--waiting", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--no-browser", dest="browser", action="store_false")
     options = parser.parse_args()
-    server = server_part(options.nodes, options.waiting, options.rounds)
-    print(dumps({"server": server}))
+    size = options.nodes, options.waiting, options.rounds
+    found = {"server": server_part(*size)}
+    if options.browser:
+        found["browser"] = browser_part(*size)
+    print(dumps(found))
 
 
 if __name__ == "__main__":

@@ -117,15 +117,19 @@ async def measure(feed: DashboardFeed, key: PageKey) -> Figures:
     return Figures(used * 1e3, max(gaps) * 1e3, len(body) / 1024)
 
 
-async def rounds(world: World, count: int) -> dict[str, dict[str, float]]:
-    """The medians of each page."""
+def dashboard(world: World) -> Dashboard:
+    """The dashboard of a process that leads."""
     clock, config, term = time.monotonic, Config(), Leading()
-
     capacity = CapacityReport(world, term.leads, clock, utc_now)
-    feed = Dashboard(
+    return Dashboard(
         *(config, IDENTITY, world, world.journal, term, Metrics("gpu-scheduler")),
         *(capacity, (), lambda: True, clock, utc_now, QuestionQueue()),
-    ).feed
+    )
+
+
+async def rounds(world: World, count: int) -> dict[str, dict[str, float]]:
+    """The medians of each page."""
+    feed = dashboard(world).feed
     waits = next(iter(world.queue.entries())).pod
     found: dict[str, dict[str, float]] = {}
     for page in PAGES:

@@ -137,7 +137,7 @@ class DashboardFeed:
     async def run(self) -> None:
         """Compute the open pages, the one that is due first; ends by cancellation."""
         while True:
-            due = self._due()
+            due = self.due()
             if due is None:
                 self._opened.clear()
                 await self._opened.wait()
@@ -155,13 +155,22 @@ class DashboardFeed:
                 continue
             await self._refresh(key, page)
 
-    def _due(self) -> tuple[PageKey, OpenPage, float] | None:
-        """The page that is due first, and when."""
-        found = [
-            (key, page, page.next_at if page.last is None else max(page.next_at, self._rest_until))
-            for key, page in self._pages.items()
-        ]
-        return min(found, key=lambda one: one[2], default=None)
+    def due(self) -> tuple[PageKey, OpenPage, float] | None:
+        """The page that is due first, and when; of those that wait for the end of a rest, the one
+        that was computed longest ago.
+        """
+
+        def at(page: OpenPage) -> float:
+            return page.next_at if page.last is None else max(page.next_at, self._rest_until)
+
+        found = [(key, page, at(page)) for key, page in self._pages.items()]
+        return min(found, key=lambda one: (one[2], one[1].next_at), default=None)
+
+    def rest(self, seconds: float) -> None:
+        """Rest for longer: what other pages cost is not forgotten."""
+        now = self._clock()
+        self._rest_until = min(max(now, self._rest_until) + seconds, now + REST_MAX_S)
+        self._refresh_s = max(self._interval_s, round(self._rest_until - now, 1))
 
     async def _refresh(self, key: PageKey, page: OpenPage) -> None:
         now = self._clock()
@@ -183,12 +192,6 @@ class DashboardFeed:
         page.computed_at = self._clock()
         page.publish(published)
 
-    def _rest(self, seconds: float) -> None:
-        """Rest for longer: what other pages cost is not forgotten."""
-        now = self._clock()
-        self._rest_until = min(max(now, self._rest_until) + seconds, now + REST_MAX_S)
-        self._refresh_s = max(self._interval_s, round(self._rest_until - now, 1))
-
     async def _compute(self, key: PageKey) -> Published:
         content = self._contents.obstacle()
         if content is None:
@@ -197,7 +200,7 @@ class DashboardFeed:
                 content = await self._contents.compute(key, watch, self.listeners)
             self.computed += 1
             self.spent_s += watch.spent_s
-            self._rest(REST * watch.spent_s)
+            self.rest(REST * watch.spent_s)
         envelope = Envelope(
             api_version=API_VERSION,
             kind=KIND,

@@ -62,7 +62,7 @@ class Dashboard:
         )
         self.feed = DashboardFeed(contents, questions, config.scheduler_name, clock, wall)
         self._routes = DashboardRoutes(self.feed)
-        self._sampler = Sampler(capacity, history, contents, questions, wall)
+        self.sampler = Sampler(capacity, history, contents, questions, wall)
 
     def add_to(self, app: web.Application) -> None:
         """Add its routes to the application of the decisions API."""
@@ -71,4 +71,4 @@ class Dashboard:
     def tasks(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """The tasks that run beside the loop, by name."""
         yield "dashboard", self.feed.run()
-        yield "dashboard history", self._sampler.run()
+        yield "dashboard history", self.sampler.run()

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from scheduler.report.dashboard.assets import read_assets
-from scheduler.report.dashboard.contents import PageKey
+from scheduler.report.dashboard.contents import Content, PageKey
 from scheduler.report.dashboard.feed import (
     REST,
     REST_MAX_S,
     DashboardFeed,
+    Published,
     TooManyListeners,
 )
 from scheduler.report.dashboard.pages.history import SAMPLES_MAX, STEP_S, History
@@ -95,6 +96,28 @@ async def test_a_recent_page_answers_without_work() -> None:
         await feed.answer(TEAMS)
 
     assert feed.computed == 2
+
+
+async def test_pages_take_turns_after_a_rest() -> None:
+    clock = Clock()
+    world = DashboardWorld(feed_clock=clock)
+    feed = world.feed
+    async with feed.listening(TEAMS) as teams, feed.listening(NODES) as nodes:
+        teams.last = nodes.last = Published(Content("ok"), b"", b"")
+        teams.next_at, nodes.next_at = clock.now + 1.5, clock.now + 1.0
+        feed.rest(10.0)
+        first = feed.due()
+        nodes.next_at = clock.now + 2.0
+        second = feed.due()
+        async with feed.listening(PageKey("health")):
+            third = feed.due()
+
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert (first[0], first[2]) == (NODES, clock.now + 10.0)
+    assert (second[0], second[2]) == (TEAMS, clock.now + 10.0)
+    assert third[0] == PageKey("health"), "a page without data does not wait for the rest"
 
 
 async def test_listeners_are_counted_and_limited() -> None:
