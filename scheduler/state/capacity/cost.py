@@ -1,0 +1,188 @@
+"""The cost of all GPUs now: by namespace and model, and what nobody's pods hold.
+
+Nodes are added one at a time, so that the caller can let other work run between them. Amounts are
+exact: the shares of all namespaces and the idle parts add up to the bill.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import lru_cache
+
+import msgspec
+
+from scheduler.model.cost.prices import NO_PRICES, PriceTable
+from scheduler.model.cost.share import ONE, ZERO, usable_share
+from scheduler.model.mig.profile import is_profile
+from scheduler.model.pods.pod import Pod
+from scheduler.model.well_known import mig_profile
+from scheduler.state.capacity.gpu_pools import NOTHING_IDLE, CutGpu, HeldShare, Idle
+from scheduler.state.capacity.gpu_shares import NodeShares
+
+#: The model of a board and the price of one GPU per hour; None if it has no price.
+PriceKey = tuple[str, Fraction | None]
+
+
+class HeldCost(msgspec.Struct):
+    """What the pods of one namespace hold of the GPUs of one model and price.
+
+    ``degraded`` is the part of ``gpus`` at a smaller tier than requested, ``saved`` what these pods
+    would hold more with the tier that they requested.
+    """
+
+    pods: int = 0
+    gpus: Fraction = ZERO
+    degraded: Fraction = ZERO
+    saved: Fraction = ZERO
+
+    def add(self, one: HeldShare) -> None:
+        """Count a pod, or a claim without one."""
+        self.pods += one.pod is not None
+        self.gpus += one.share
+        if one.is_degraded:
+            self.degraded += one.share
+            self.saved += one.saved
+
+
+class ModelCost(msgspec.Struct):
+    """The GPUs of one model and price: ``gpus`` are billed, held or not."""
+
+    gpus: int = 0
+    held: Fraction = ZERO
+    idle: Idle = NOTHING_IDLE
+
+
+class NamespaceCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What one namespace costs now; ``per_hour`` leaves out the ``unpriced`` GPUs."""
+
+    namespace: str
+    pods: int = 0
+    gpus: Fraction = ZERO
+    per_hour: Fraction = ZERO
+    unpriced: Fraction = ZERO
+    degraded: Fraction = ZERO
+    saved: Fraction = ZERO
+    saved_per_hour: Fraction = ZERO
+
+
+class CostSummary:
+    """Sums over nodes and waiting pods; complete after ``finish``."""
+
+    def __init__(self, prices: PriceTable = NO_PRICES) -> None:
+        self.prices = prices
+        self.held: dict[tuple[str, PriceKey], HeldCost] = {}
+        self.models: dict[PriceKey, ModelCost] = {}
+        self._cut: Counter[tuple[PriceKey, CutGpu]] = Counter()
+        self._profiles: set[str] = set()
+        self.in_use: frozenset[str] = frozenset()
+
+    def add_node(self, one: NodeShares) -> PriceKey:
+        """Count the GPUs of a node, and of its pods; returns their model and price."""
+        key = one.model, self.prices.of(one.model, one.node.labels)
+        if not one.gpus:
+            return key
+        model = self.models.get(key)
+        if model is None:
+            model = self.models[key] = ModelCost()
+        model.gpus += one.gpus
+        model.idle = model.idle.plus(one.idle)
+        for held in one.held:
+            model.held += held.share
+            cell = self.held.get((held.namespace, key))
+            if cell is None:
+                cell = self.held[held.namespace, key] = HeldCost()
+            cell.add(held)
+            if held.pod is not None:
+                self._profiles.update(_profiles(held.pod))
+        for gpu in one.cut:
+            self._cut[key, gpu] += 1
+            self._profiles.update(name for name, _ in gpu.layout)
+        return key
+
+    def add_waiting(self, pod: Pod) -> None:
+        """The profiles that a waiting pod requests are in use, too."""
+        self._profiles.update(_profiles(pod))
+
+    def finish(self) -> CostSummary:
+        """Split what is left of GPUs with MIG instances, once every profile in use is known."""
+        self.in_use = frozenset(self._profiles)
+        for (key, gpu), count in self._cut.items():
+            one = split(gpu, self.in_use)
+            model = self.models[key]
+            model.idle = model.idle.plus(Idle(one.free * count, one.stranded * count))
+        self._cut.clear()
+        return self
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def namespaces(self) -> tuple[NamespaceCost, ...]:
+        """The most expensive first."""
+        found: dict[str, NamespaceCost] = {}
+        for (name, (_, price)), cell in self.held.items():
+            before = found.get(name) or NamespaceCost(namespace=name)
+            found[name] = _with(before, cell, price)
+        return tuple(
+            sorted(found.values(), key=lambda one: (-one.per_hour, -one.gpus, one.namespace))
+        )
+
+    def idle(self) -> Idle:
+        """The GPUs that no pod holds."""
+        return _sum(one.idle for one in self.models.values())
+
+    def idle_per_hour(self) -> Idle:
+        """The same in money, without those that have no price."""
+        return _sum(times(one.idle, price or ZERO) for (_, price), one in self.models.items())
+
+    @property
+    def gpus(self) -> int:
+        """All GPUs."""
+        return sum(one.gpus for one in self.models.values())
+
+    @property
+    def per_hour(self) -> Fraction:
+        """The bill of all GPUs with a price."""
+        return sum((one.gpus * (price or ZERO) for (_, price), one in self.models.items()), ZERO)
+
+
+def _with(before: NamespaceCost, cell: HeldCost, price: Fraction | None) -> NamespaceCost:
+    return NamespaceCost(
+        namespace=before.namespace,
+        pods=before.pods + cell.pods,
+        gpus=before.gpus + cell.gpus,
+        per_hour=before.per_hour + cell.gpus * (price or ZERO),
+        unpriced=before.unpriced + (cell.gpus if price is None else ZERO),
+        degraded=before.degraded + cell.degraded,
+        saved=before.saved + cell.saved,
+        saved_per_hour=before.saved_per_hour + cell.saved * (price or ZERO),
+    )
+
+
+def _sum(parts: Iterable[Idle]) -> Idle:
+    total = NOTHING_IDLE
+    for one in parts:
+        total = total.plus(one)
+    return total
+
+
+def times(idle: Idle, price: Fraction) -> Idle:
+    """Idle GPUs in money."""
+    return Idle(
+        idle.free * price, idle.stranded * price, idle.failed * price, idle.unavailable * price
+    )
+
+
+def split(gpu: CutGpu, profiles: frozenset[str]) -> Idle:
+    """What is left of a GPU: free as far as profiles in use fit into it, else stranded."""
+    free = min(gpu.idle, _usable(gpu, profiles))
+    return Idle(free=free, stranded=gpu.idle - free)
+
+
+@lru_cache(maxsize=4096)
+def _usable(gpu: CutGpu, profiles: frozenset[str]) -> Fraction:
+    return min(ONE, usable_share(gpu.gpu_model, gpu.layout, profiles))
+
+
+def _profiles(pod: Pod) -> Iterable[str]:
+    return (name for name in map(mig_profile, pod.gpu_requests) if is_profile(name))
