@@ -25,9 +25,11 @@ from scheduler.report.decisions.api_types import (
     Snapshot,
 )
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
+from scheduler.report.price_table import PriceTableReader
 from scheduler.state import event as ev
 from scheduler.state.capacity.node_devices import DeviceAmount
 from tests.builders import node, pod
@@ -36,6 +38,7 @@ from tests.unit.loop.loop_world import Stage, playing
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 CONFIG = Config(maps=Maps(allow="all"))
+PRICES = PriceTableReader("")
 LEADER = Leader(api_version=API_VERSION, identity="host_abc", leads=True, epoch=4)
 
 T = TypeVar("T")
@@ -77,9 +80,10 @@ async def asking() -> AsyncIterator[Asking]:
         retelling = DecisionRenderer(clock, lambda: NOON)
         camera = StateCapture(stage.loop, journal, CONFIG, "gpu-scheduler 0", clock, lambda: NOON)
         sums = CapacityReport(stage.loop, lambda: True, clock, lambda: NOON)
+        costs = CostReport(stage.loop, PRICES, lambda: True, lambda: NOON)
         questions = QuestionQueue()
         handler = DecisionsHandler(
-            *(stage.loop, journal, camera, sums, retelling, lambda: LEADER, questions)
+            *(stage.loop, journal, camera, sums, costs, retelling, lambda: LEADER, questions)
         )
         runner = web.AppRunner(handler.application(), shutdown_timeout=0.1)
         await runner.setup()

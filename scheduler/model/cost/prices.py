@@ -21,6 +21,8 @@ PRICE_MAX: Final = 1_000_000
 #: Digits after the point of a price.
 DIGITS_MAX: Final = 6
 CURRENCY_MAX: Final = 8
+#: Characters of a price.
+TEXT_MAX: Final = 32
 _TOO_SMALL: Final = Decimal(1).scaleb(-DIGITS_MAX)
 
 #: As a file has it; a text keeps what a YAML number loses.
@@ -42,8 +44,13 @@ class _Special(_Prices, frozen=True, kw_only=True):
     node_selector: dict[str, str]
 
 
-class _File(_Prices, frozen=True, kw_only=True):
-    currency: str
+class PriceFile(_Prices, frozen=True, kw_only=True):
+    """The file: prices per GPU and hour in a currency; an empty file has no prices.
+
+    Of the special prices the first counts whose labels the node has.
+    """
+
+    currency: str = ""
     special: tuple[_Special, ...] = ()
 
 
@@ -92,9 +99,11 @@ NO_PRICES: Final = PriceTable()
 def parse_prices(content: bytes | str) -> PriceTable:
     """Read and check a table (YAML); PriceTableError names the place and the problem."""
     try:
-        found = msgspec.yaml.decode(content, type=_File, strict=True)
+        found = msgspec.yaml.decode(content, type=PriceFile | None, strict=True)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise PriceTableError(" ".join(str(error).split())) from error
+    if found is None or found == PriceFile():
+        return NO_PRICES
     currency = found.currency.strip()
     if not currency.isprintable() or not 0 < len(currency) <= CURRENCY_MAX:
         raise PriceTableError(
@@ -142,14 +151,15 @@ def _prices(path: str, found: _Prices, selector: dict[str, str]) -> ModelPrices:
 
 
 def _price(where: str, amount: Amount) -> Fraction:
+    text = str(amount).strip()
     try:
-        exact = Decimal(str(amount).strip())
+        exact = Decimal(text) if len(text) <= TEXT_MAX else Decimal("NaN")
     except InvalidOperation:
         exact = Decimal("NaN")
     if not exact.is_finite() or not 0 <= exact <= PRICE_MAX or exact % _TOO_SMALL:
         raise PriceTableError(
             f"{where}: expected a price per hour from 0 to {PRICE_MAX} with at most {DIGITS_MAX}"
-            f" digits after the point, got {str(amount)[:40]}"
+            f" digits after the point, got {text[:TEXT_MAX]!r}"
         )
     return Fraction(exact)
 

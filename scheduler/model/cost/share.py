@@ -35,7 +35,8 @@ def slice_share(gpu_model: GpuModel | None, profile: str, memory_mib: int = 0) -
     Without a known board it is computed from the name and the memory of one GPU, if that is known.
 
     >>> from scheduler.model.mig.gpu_models import GPU_MODELS
-    >>> [str(slice_share(GPU_MODELS["A100-80"], name)) for name in ("1g.10gb", "1g.20gb", "4g.40gb")]
+    >>> a100 = GPU_MODELS["A100-80"]
+    >>> [str(slice_share(a100, name)) for name in ("1g.10gb", "1g.20gb", "4g.40gb")]
     ['1/7', '1/4', '4/7']
     >>> str(slice_share(None, "2g.20gb", 81920))
     '2/7'
@@ -105,8 +106,6 @@ def _fill(
             continue
         for start in kind.starts:
             if not taken & kind.mask(start):
-                more = _fill(
-                    gpu_model, kinds, taken | kind.mask(start), has_media or kind.is_media
-                )
+                more = _fill(gpu_model, kinds, taken | kind.mask(start), has_media or kind.is_media)
                 best = max(best, _share_of(gpu_model, kind) + more)
     return best

@@ -20,7 +20,7 @@ from scheduler.model.mig.gpu_models import gpu_model_of
 from scheduler.model.mig.node_geometry import memory_mib
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.state.capacity.gpu_pools import CutGpu, Entry, Idle, Pools
+from scheduler.state.capacity.gpu_pools import CutGpu, Entry, Pools
 from scheduler.state.capacity.node_devices import GPU, PRODUCT_ATTRIBUTE, is_slice, node_problem
 from scheduler.state.dra.mig_cards import MigCard
 from scheduler.state.dra.published_devices import PublishedDevice, published_devices
@@ -33,9 +33,7 @@ _PARENT: Final = well_known.DRA_DRIVER + "/parentUUID"
 Card = list[PublishedDevice]
 
 
-def claim_shares(
-    node_info: NodeInfo, store: DraStore, pools: Pools, seen: set[DeviceId]
-) -> str:
+def claim_shares(node_info: NodeInfo, store: DraStore, pools: Pools, seen: set[DeviceId]) -> str:
     """Count the GPUs of DRA drivers; returns the name of the board."""
     node = node_info.node
     assert node is not None, "a node that only its pods name has no devices"
@@ -132,7 +130,7 @@ def _add_idle(
         free = sum((shares[one.id] for one in devices if one.is_free), ZERO)
         if any(one.device.allow_multiple for one in devices):
             free = left
-        pools.idle = pools.idle.plus(Idle(stranded=pools.rest(left, free=free)))
+        pools.stranded(pools.rest(left, free=free))
 
 
 def _share(node: Node, one: PublishedDevice) -> Fraction:

@@ -17,6 +17,7 @@ from scheduler.model.cost.prices import NO_PRICES, PriceTable
 from scheduler.model.cost.share import ONE, ZERO, usable_share
 from scheduler.model.mig.profile import is_profile
 from scheduler.model.pods.pod import Pod
+from scheduler.model.timestamps import epoch
 from scheduler.model.well_known import mig_profile
 from scheduler.state.capacity.gpu_pools import NOTHING_IDLE, CutGpu, HeldShare, Idle
 from scheduler.state.capacity.gpu_shares import NodeShares
@@ -26,24 +27,31 @@ PriceKey = tuple[str, Fraction | None]
 
 
 class HeldCost(msgspec.Struct):
-    """What the pods of one namespace hold of the GPUs of one model and price.
+    """What pods hold of the GPUs of one model and price: those of a namespace, or one pod.
 
     ``degraded`` is the part of ``gpus`` at a smaller tier than requested, ``saved`` what these pods
-    would hold more with the tier that they requested.
+    would hold more with the tier that they requested. The seconds are GPU seconds of the same since
+    the pods started.
     """
 
     pods: int = 0
     gpus: Fraction = ZERO
     degraded: Fraction = ZERO
     saved: Fraction = ZERO
+    gpu_seconds: Fraction = ZERO
+    degraded_seconds: Fraction = ZERO
+    saved_seconds: Fraction = ZERO
 
-    def add(self, one: HeldShare) -> None:
-        """Count a pod, or a claim without one."""
+    def add(self, one: HeldShare, seconds: int) -> None:
+        """Count a pod that runs since so many seconds, or a claim without a pod."""
         self.pods += one.pod is not None
         self.gpus += one.share
+        self.gpu_seconds += one.share * seconds
         if one.is_degraded:
             self.degraded += one.share
             self.saved += one.saved
+            self.degraded_seconds += one.share * seconds
+            self.saved_seconds += one.saved * seconds
 
 
 class ModelCost(msgspec.Struct):
@@ -78,8 +86,11 @@ class CostSummary:
         self._profiles: set[str] = set()
         self.in_use: frozenset[str] = frozenset()
 
-    def add_node(self, one: NodeShares) -> PriceKey:
-        """Count the GPUs of a node, and of its pods; returns their model and price."""
+    def add_node(self, one: NodeShares, now_s: int | None = None) -> PriceKey:
+        """Count the GPUs of a node, and of its pods; returns their model and price.
+
+        With the time in seconds since 1970 the pods' time counts, too.
+        """
         key = one.model, self.prices.of(one.model, one.node.labels)
         if not one.gpus:
             return key
@@ -93,7 +104,7 @@ class CostSummary:
             cell = self.held.get((held.namespace, key))
             if cell is None:
                 cell = self.held[held.namespace, key] = HeldCost()
-            cell.add(held)
+            cell.add(held, running_s(held.pod, now_s))
             if held.pod is not None:
                 self._profiles.update(_profiles(held.pod))
         for gpu in one.cut:
@@ -182,6 +193,12 @@ def split(gpu: CutGpu, profiles: frozenset[str]) -> Idle:
 @lru_cache(maxsize=4096)
 def _usable(gpu: CutGpu, profiles: frozenset[str]) -> Fraction:
     return min(ONE, usable_share(gpu.gpu_model, gpu.layout, profiles))
+
+
+def running_s(pod: Pod | None, now_s: int | None) -> int:
+    """Whole seconds since a pod started; 0 if the time is not asked for, or not known."""
+    started = epoch(pod.started) if now_s is not None and pod is not None else None
+    return 0 if started is None or now_s is None else max(0, now_s - int(started))
 
 
 def _profiles(pod: Pod) -> Iterable[str]:

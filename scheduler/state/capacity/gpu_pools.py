@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Final
 
 import msgspec
 
@@ -117,3 +118,8 @@ class Pools:
         """Count idle GPUs that no pod gets now."""
         if left:
             self.idle = self.idle.plus(Idle(unavailable=left))
+
+    def stranded(self, left: Fraction) -> None:
+        """Count the idle rest of GPUs that no instance covers."""
+        if left:
+            self.idle = self.idle.plus(Idle(stranded=left))

@@ -1,8 +1,8 @@
 """The shares of GPUs that a device plugin, dynamic MIG or a map gives to the pods of a node.
 
-    whole GPUs, by count or by index    a pod holds 1 for each; pods that share one hold equal parts
-    time-sliced GPUs                    a pod holds 1/replicas for each share
-    MIG instances                       the larger of compute share and memory share
+whole GPUs, by count or by index    a pod holds 1 for each; pods that share one hold equal parts
+time-sliced GPUs                    a pod holds 1/replicas for each share
+MIG instances                       the larger of compute share and memory share
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scheduler.model.mig.gpu_models import GPU_MODELS
 from scheduler.model.mig.node_geometry import least_gpus, memory_mib, replicas
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.state.capacity.gpu_pools import CutGpu, Entry, Idle, Pools
+from scheduler.state.capacity.gpu_pools import CutGpu, Entry, Pools
 from scheduler.state.capacity.node_devices import is_slice, node_problem
 from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus
 from scheduler.state.node_info import NodeInfo
@@ -157,7 +157,7 @@ def _static(
     if problem:
         pools.unavailable(rest)
     else:
-        pools.idle = pools.idle.plus(Idle(stranded=rest))
+        pools.stranded(rest)
 
 
 def _mig_gpus(node: Node) -> int:
