@@ -143,7 +143,8 @@ class CostMetrics(Collector):
 
     def _read(self, summary: CostSummary, now: Rates) -> Parts[None]:
         currency = summary.prices.currency
-        for number, ((namespace, key), cell) in enumerate(summary.held.items(), start=1):
+        every = ((key, *item) for key, cells in summary.held.items() for item in cells.items())
+        for number, (key, namespace, cell) in enumerate(every, start=1):
             _add_held(now, self._name_of(namespace), key, cell, currency)
             if number % PART == 0:
                 yield PART
@@ -160,16 +161,17 @@ class CostMetrics(Collector):
 
 def _add_held(now: Rates, name: str, key: PriceKey, cell: HeldCost, currency: str) -> None:
     model, price = key
-    tiers = ((GRANTED, cell.gpus - cell.degraded), (DEGRADED, cell.degraded))
+    held, degraded, saved = cell.gpus.value, cell.degraded.value, cell.saved.value
+    tiers = ((GRANTED, held - degraded), (DEGRADED, degraded))
     for tier, gpus in tiers:
         _add(now.rates, _HELD, (name, model, tier), gpus)
-    _add(now.rates, _SAVED, (name, model), cell.saved)
+    _add(now.rates, _SAVED, (name, model), saved)
     if price is None:
         return
     for tier, gpus in tiers:
         _add(now.rates, _COST, (name, model, tier, currency), gpus * price / _HOUR_S)
-    _add(now.rates, _SAVED_COST, (name, model, currency), cell.saved * price / _HOUR_S)
-    _add(now.gauges, _PER_HOUR, (name, currency), cell.gpus * price)
+    _add(now.rates, _SAVED_COST, (name, model, currency), saved * price / _HOUR_S)
+    _add(now.gauges, _PER_HOUR, (name, currency), held * price)
 
 
 def _add_idle(now: Rates, key: PriceKey, idle: Idle, currency: str) -> None:

@@ -63,6 +63,40 @@ def _by_name(profile: str, memory_mib: int) -> Fraction:
     return min(found, ONE) if found else ONE
 
 
+class ShareSum:
+    """An exact sum of many fractions with few denominators; much faster than adding them."""
+
+    __slots__ = ("_numerators",)
+
+    def __init__(self) -> None:
+        self._numerators: dict[int, int] = {}
+
+    def add(self, share: Fraction, times: int = 1) -> None:
+        """Add a share so many times."""
+        below = share.denominator
+        self._numerators[below] = self._numerators.get(below, 0) + share.numerator * times
+
+    @property
+    def value(self) -> Fraction:
+        """The sum."""
+        if not self._numerators:
+            return ZERO
+        first, *others = (Fraction(above, below) for below, above in self._numerators.items())
+        return sum(others, first)
+
+
+def total(shares: Iterable[Fraction]) -> Fraction:
+    """The sum of shares.
+
+    >>> str(total([Fraction(1, 7), Fraction(1, 2), Fraction(1, 7)]))
+    '11/14'
+    """
+    found = ShareSum()
+    for one in shares:
+        found.add(one)
+    return found.value
+
+
 def billed(shares: Iterable[Fraction], gpus: int = 1) -> list[Fraction]:
     """The shares as they are billed: never more than the GPUs together.
 
@@ -70,10 +104,10 @@ def billed(shares: Iterable[Fraction], gpus: int = 1) -> list[Fraction]:
     ['8/15', '7/15']
     """
     found = list(shares)
-    total = sum(found, ZERO)
-    if total <= gpus:
+    every = total(found)
+    if every <= gpus:
         return found
-    return [one * gpus / total for one in found]
+    return [one * gpus / every for one in found]
 
 
 def usable_share(

@@ -81,6 +81,11 @@ class CostReport:
                 pods.extend(_pods_of(one, key, now_s, label))
 
         yield from self._sum(summary, now_s, keep)
+        bills: list[GpuBill] = []
+        for part in in_slices(nodes):
+            for one, key in part:
+                bills.append(bill(key, _node(one, summary), one.node.name))
+            yield len(part)
         return Cost(
             api_version=API_VERSION,
             leads=self._leads(),
@@ -91,9 +96,10 @@ class CostReport:
             models=tuple(bill(key, one) for key, one in sorted(summary.models.items(), key=_order)),
             namespaces=tuple(
                 share(key, cell, namespace=namespace)
-                for (namespace, key), cell in summary.held.items()
+                for key, cells in summary.held.items()
+                for namespace, cell in cells.items()
             ),
-            nodes=tuple(bill(key, _node(one, summary), one.node.name) for one, key in nodes),
+            nodes=tuple(bills),
             pods=tuple(pods),
         )
 
@@ -112,7 +118,8 @@ class CostReport:
                 continue
             one = shares_of(node_info, cluster.dra, seen)
             keep(one, summary.add_node(one, now_s))
-            steps += NODE_STEPS + len(node_info.pods)
+            # A share takes about twice as long as an amount of devices.
+            steps += 2 * (NODE_STEPS + len(node_info.pods))
             if steps >= PART:
                 yield steps
                 steps = 0
@@ -186,10 +193,10 @@ def share(
         node=node,
         label=label,
         pods=one.pods,
-        gpus=str(one.gpus),
-        degraded=str(one.degraded),
-        saved=str(one.saved),
-        gpu_seconds=str(one.gpu_seconds),
-        degraded_seconds=str(one.degraded_seconds),
-        saved_seconds=str(one.saved_seconds),
+        gpus=str(one.gpus.value),
+        degraded=str(one.degraded.value),
+        saved=str(one.saved.value),
+        gpu_seconds=str(one.gpu_seconds.value),
+        degraded_seconds=str(one.degraded_seconds.value),
+        saved_seconds=str(one.saved_seconds.value),
     )

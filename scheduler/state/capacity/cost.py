@@ -14,7 +14,7 @@ from functools import lru_cache
 import msgspec
 
 from scheduler.model.cost.prices import NO_PRICES, PriceTable
-from scheduler.model.cost.share import ONE, ZERO, usable_share
+from scheduler.model.cost.share import ONE, ZERO, ShareSum, usable_share
 from scheduler.model.mig.profile import is_profile
 from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
@@ -26,7 +26,7 @@ from scheduler.state.capacity.gpu_shares import NodeShares
 PriceKey = tuple[str, Fraction | None]
 
 
-class HeldCost(msgspec.Struct):
+class HeldCost:
     """What pods hold of the GPUs of one model and price: those of a namespace, or one pod.
 
     ``degraded`` is the part of ``gpus`` at a smaller tier than requested, ``saved`` what these pods
@@ -34,24 +34,26 @@ class HeldCost(msgspec.Struct):
     the pods started.
     """
 
-    pods: int = 0
-    gpus: Fraction = ZERO
-    degraded: Fraction = ZERO
-    saved: Fraction = ZERO
-    gpu_seconds: Fraction = ZERO
-    degraded_seconds: Fraction = ZERO
-    saved_seconds: Fraction = ZERO
+    def __init__(self) -> None:
+        self.pods = 0
+        self.gpus = ShareSum()
+        self.degraded = ShareSum()
+        self.saved = ShareSum()
+        self.gpu_seconds = ShareSum()
+        self.degraded_seconds = ShareSum()
+        self.saved_seconds = ShareSum()
 
     def add(self, one: HeldShare, seconds: int) -> None:
         """Count a pod that runs since so many seconds, or a claim without a pod."""
         self.pods += one.pod is not None
-        self.gpus += one.share
-        self.gpu_seconds += one.share * seconds
+        self.gpus.add(one.share)
+        if seconds:
+            self.gpu_seconds.add(one.share, seconds)
         if one.is_degraded:
-            self.degraded += one.share
-            self.saved += one.saved
-            self.degraded_seconds += one.share * seconds
-            self.saved_seconds += one.saved * seconds
+            self.degraded.add(one.share)
+            self.saved.add(one.saved)
+            self.degraded_seconds.add(one.share, seconds)
+            self.saved_seconds.add(one.saved, seconds)
 
 
 class ModelCost(msgspec.Struct):
@@ -80,10 +82,11 @@ class CostSummary:
 
     def __init__(self, prices: PriceTable = NO_PRICES) -> None:
         self.prices = prices
-        self.held: dict[tuple[str, PriceKey], HeldCost] = {}
+        #: By model and price, then by namespace.
+        self.held: dict[PriceKey, dict[str, HeldCost]] = {}
         self.models: dict[PriceKey, ModelCost] = {}
         self._cut: Counter[tuple[PriceKey, CutGpu]] = Counter()
-        self._profiles: set[str] = set()
+        self._resources: set[str] = set()
         self.in_use: frozenset[str] = frozenset()
 
     def add_node(self, one: NodeShares, now_s: int | None = None) -> PriceKey:
@@ -97,28 +100,31 @@ class CostSummary:
         model = self.models.get(key)
         if model is None:
             model = self.models[key] = ModelCost()
+            self.held[key] = {}
         model.gpus += one.gpus
         model.idle = model.idle.plus(one.idle)
+        cells = self.held[key]
         for held in one.held:
-            model.held += held.share
-            cell = self.held.get((held.namespace, key))
+            cell = cells.get(held.namespace)
             if cell is None:
-                cell = self.held[held.namespace, key] = HeldCost()
-            cell.add(held, running_s(held.pod, now_s))
+                cell = cells[held.namespace] = HeldCost()
+            cell.add(held, 0 if now_s is None else running_s(held.pod, now_s))
             if held.pod is not None:
-                self._profiles.update(_profiles(held.pod))
+                self._resources.update(held.pod.gpu_requests)
         for gpu in one.cut:
             self._cut[key, gpu] += 1
-            self._profiles.update(name for name, _ in gpu.layout)
         return key
 
     def add_waiting(self, pod: Pod) -> None:
         """The profiles that a waiting pod requests are in use, too."""
-        self._profiles.update(_profiles(pod))
+        self._resources.update(pod.gpu_requests)
 
     def finish(self) -> CostSummary:
         """Split what is left of GPUs with MIG instances, once every profile in use is known."""
-        self.in_use = frozenset(self._profiles)
+        placed = (name for _, gpu in self._cut for name, _ in gpu.layout)
+        self.in_use = frozenset((*filter(is_profile, map(mig_profile, self._resources)), *placed))
+        for key, cells in self.held.items():
+            self.models[key].held = sum((one.gpus.value for one in cells.values()), ZERO)
         for (key, gpu), count in self._cut.items():
             one = split(gpu, self.in_use)
             model = self.models[key]
@@ -131,9 +137,10 @@ class CostSummary:
     def namespaces(self) -> tuple[NamespaceCost, ...]:
         """The most expensive first."""
         found: dict[str, NamespaceCost] = {}
-        for (name, (_, price)), cell in self.held.items():
-            before = found.get(name) or NamespaceCost(namespace=name)
-            found[name] = _with(before, cell, price)
+        for (_, price), cells in self.held.items():
+            for name, cell in cells.items():
+                before = found.get(name) or NamespaceCost(namespace=name)
+                found[name] = _with(before, cell, price)
         return tuple(
             sorted(found.values(), key=lambda one: (-one.per_hour, -one.gpus, one.namespace))
         )
@@ -158,15 +165,16 @@ class CostSummary:
 
 
 def _with(before: NamespaceCost, cell: HeldCost, price: Fraction | None) -> NamespaceCost:
+    gpus, saved = cell.gpus.value, cell.saved.value
     return NamespaceCost(
         namespace=before.namespace,
         pods=before.pods + cell.pods,
-        gpus=before.gpus + cell.gpus,
-        per_hour=before.per_hour + cell.gpus * (price or ZERO),
-        unpriced=before.unpriced + (cell.gpus if price is None else ZERO),
-        degraded=before.degraded + cell.degraded,
-        saved=before.saved + cell.saved,
-        saved_per_hour=before.saved_per_hour + cell.saved * (price or ZERO),
+        gpus=before.gpus + gpus,
+        per_hour=before.per_hour + gpus * (price or ZERO),
+        unpriced=before.unpriced + (gpus if price is None else ZERO),
+        degraded=before.degraded + cell.degraded.value,
+        saved=before.saved + saved,
+        saved_per_hour=before.saved_per_hour + saved * (price or ZERO),
     )
 
 
@@ -195,11 +203,7 @@ def _usable(gpu: CutGpu, profiles: frozenset[str]) -> Fraction:
     return min(ONE, usable_share(gpu.gpu_model, gpu.layout, profiles))
 
 
-def running_s(pod: Pod | None, now_s: int | None) -> int:
-    """Whole seconds since a pod started; 0 if the time is not asked for, or not known."""
-    started = epoch(pod.started) if now_s is not None and pod is not None else None
-    return 0 if started is None or now_s is None else max(0, now_s - int(started))
-
-
-def _profiles(pod: Pod) -> Iterable[str]:
-    return (name for name in map(mig_profile, pod.gpu_requests) if is_profile(name))
+def running_s(pod: Pod | None, now_s: int) -> int:
+    """Whole seconds since a pod started; 0 if that is not known."""
+    started = epoch(pod.started) if pod is not None else None
+    return 0 if started is None else max(0, now_s - int(started))

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model.cost.share import ZERO, billed
+from scheduler.model.cost.share import ZERO, billed, total
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.mig.profile import GpuModel
 from scheduler.model.pods.pod import Pod
@@ -93,10 +93,10 @@ class Pools:
     def add(self, gpus: int, entries: Sequence[Entry]) -> Fraction:
         """Count a pool; returns what is left of it. Held GPUs exist, whatever is advertised."""
         raw = [one.share for one in entries]
-        total = sum(raw, ZERO)
-        gpus = gpus or -(-total.numerator // total.denominator)
+        every = total(raw)
+        gpus = gpus or -(-every.numerator // every.denominator)
         self.gpus += gpus
-        shares = raw if total <= gpus else billed(raw, gpus)
+        shares = raw if every <= gpus else billed(raw, gpus)
         for one, share in zip(entries, shares, strict=True):
             key = one.pod.uid if one.pod is not None else f"{one.namespace}/"
             known = self.held.get(key)
@@ -105,7 +105,7 @@ class Pools:
             else:
                 known.share += share
                 known.is_degraded |= one.is_degraded
-        return gpus - min(total, Fraction(gpus))
+        return gpus - min(every, Fraction(gpus))
 
     def rest(self, left: Fraction, *, free: Fraction = ZERO, failed: Fraction = ZERO) -> Fraction:
         """Count idle GPUs, first the failed and the free ones; returns what is neither."""

@@ -60,13 +60,19 @@ def _by_resource(node_info: NodeInfo) -> dict[str, list[Entry]]:
     node = node_info.node
     assert node is not None
     found: dict[str, list[Entry]] = {}
+    shares: dict[tuple[str, int], Fraction] = {}
     is_counted = not node.is_index_assigned
     for pod, allocation in node_info.pods.values():
         requests = pod.gpu_requests
-        for resource, count in requests.items():
-            if not node_info.is_served_by_dra(resource):
-                share = unit_share(node, resource) * count
-                found.setdefault(resource, []).append(_entry(pod, share))
+        for key in requests.items():
+            share = shares.get(key)
+            if share is None:
+                resource, count = key
+                is_of_claim = node_info.is_served_by_dra(resource)
+                share = ZERO if is_of_claim else unit_share(node, resource) * count
+                shares[key] = share
+            if share:
+                found.setdefault(key[0], []).append(_entry(pod, share))
         if is_counted and not requests and allocation.has_gpus:
             share = _by_index(node_info, allocation)
             if share:
