@@ -204,22 +204,18 @@ def nodes_of(state: Cluster) -> list[NodeShares]:
     return [shares_of(one, state.dra, seen) for one in infos if one is not None]
 
 
-@given(clusters())
-def test_shares_and_idle_parts_are_the_gpus_of_a_node(state: Cluster) -> None:
-    for one in nodes_of(state):
-        idle = one.idle
-        parts = [held.share for held in one.held] + [gpu.idle for gpu in one.cut]
-        parts += [idle.free, idle.stranded, idle.failed, idle.unavailable]
-
-        assert min(parts) >= 0
-        assert sum(parts, ZERO) == one.gpus
-
-
 @given(clusters(), st.sampled_from([PRICES, PriceTable()]))
-def test_costs_of_namespaces_and_idle_are_the_bill(state: Cluster, prices: PriceTable) -> None:
+def test_shares_and_idle_parts_are_the_gpus_and_the_bill(
+    state: Cluster, prices: PriceTable
+) -> None:
     summary = CostSummary(prices)
     nodes = nodes_of(state)
     for one in nodes:
+        idle = one.idle
+        parts = [held.share for held in one.held] + [gpu.idle for gpu in one.cut]
+        parts += [idle.free, idle.stranded, idle.failed, idle.unavailable]
+        assert min(parts) >= 0
+        assert sum(parts, ZERO) == one.gpus
         summary.add_node(one)
     summary.finish()
     namespaces = summary.namespaces()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -25,8 +25,11 @@ CURRENCY_MAX: Final = 8
 TEXT_MAX: Final = 32
 _TOO_SMALL: Final = Decimal(1).scaleb(-DIGITS_MAX)
 
-#: As a file has it; a text keeps what a YAML number loses.
-Amount = int | float | str
+#: As a file has it. A text is a number, too; the bounds are for the schema of the chart.
+Amount = Annotated[
+    int | float | str,
+    msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": PRICE_MAX}),
+]
 
 
 class PriceTableError(ValueError):
@@ -40,7 +43,9 @@ class _Prices(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     models: dict[str, Amount] = {}
 
 
-class _Special(_Prices, frozen=True, kw_only=True):
+class SpecialPrices(_Prices, frozen=True, kw_only=True):
+    """Prices of the nodes with these labels."""
+
     node_selector: dict[str, str]
 
 
@@ -51,7 +56,7 @@ class PriceFile(_Prices, frozen=True, kw_only=True):
     """
 
     currency: str = ""
-    special: tuple[_Special, ...] = ()
+    special: tuple[SpecialPrices, ...] = ()
 
 
 class ModelPrices(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +123,7 @@ def parse_prices(content: bytes | str) -> PriceTable:
     )
 
 
-def _specials(entries: tuple[_Special, ...]) -> Iterator[ModelPrices]:
+def _specials(entries: tuple[SpecialPrices, ...]) -> Iterator[ModelPrices]:
     for number, one in enumerate(entries):
         path = f"$.special[{number}]"
         _check_size(f"{path}.models", len(one.models))
