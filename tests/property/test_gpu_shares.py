@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -204,6 +205,7 @@ def nodes_of(state: Cluster) -> list[NodeShares]:
     return [shares_of(one, state.dra, seen) for one in infos if one is not None]
 
 
+@pytest.mark.contract("S4-24")
 @given(clusters(), st.sampled_from([PRICES, PriceTable()]))
 def test_shares_and_idle_parts_are_the_gpus_and_the_bill(
     state: Cluster, prices: PriceTable

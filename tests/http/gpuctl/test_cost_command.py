@@ -76,6 +76,7 @@ async def of_leader(user: User, *words: str) -> str:
     return result.out
 
 
+@pytest.mark.contract("S4-24")
 async def test_cost_has_the_bill_the_namespaces_and_the_idle_parts(user: User) -> None:
     assert (await of_leader(user)).splitlines() == [
         "3 nodes  9 GPUs  21.00 EUR per hour: held 7.71, free 10.63, stranded 0.26, failed 2.40",

@@ -104,6 +104,7 @@ async def test_a_pod_that_came_in_between_counts_for_half_of_the_time(scraped: S
     assert scraped.series(IDLE)["H100", "free"] == 700
 
 
+@pytest.mark.contract("S4-24")
 async def test_money_is_the_price_of_the_seconds(scraped: Scraped) -> None:
     await place(scraped.stage, pod("p", gpus=2))
     await scraped.after(0)
