@@ -47,9 +47,8 @@ def test_every_option_is_named() -> None:
 
 def test_example_is_what_the_command_prints() -> None:
     shown = re.search(r"^\$ gpuctl cost\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    printed_now = show_cost(
-        COST, table(COST, "namespace"), "namespace", (), wide=False, with_use=False
-    )
+    rows = table(COST, "namespace")
+    now = show_cost(COST, rows, "namespace", (), wide=False, with_use=False)
 
     assert shown is not None
     assert shown[1].splitlines() == printed(now, WIDTH)
