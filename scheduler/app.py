@@ -136,8 +136,7 @@ class App:
             CapacityMetrics(capacity, elector.leads, clock),
             CostMetrics(costs, elector.leads, clock),
         )
-        both = (clock, utc_now, QuestionQueue())
-        sums = (capacity, costs)
+        both, sums = (clock, utc_now, QuestionQueue()), (capacity, costs)
         self._services = chain(
             decision_tasks(*(config, identity, loop, journal, elector, metrics, *sums), *both),
             admission_tasks(*(client, config, replicas, loop, elector, metrics, webhook), *both),

@@ -35,14 +35,14 @@ class _Sample(msgspec.Struct, frozen=True):
     value: tuple[float, str] = (0.0, "0")
 
 
-class _Data(msgspec.Struct, frozen=True, rename="camel"):
+class _Vector(msgspec.Struct, frozen=True, rename="camel"):
     result_type: str
     result: list[_Sample] = []
 
 
 class _Answer(msgspec.Struct, frozen=True):
     status: str
-    data: _Data | None = None
+    data: _Vector | None = None
     error: str = ""
 
 

@@ -1,4 +1,4 @@
-"""The cost of all GPUs now: by namespace and model, and what nobody's pods hold.
+"""The cost of all GPUs now: by namespace and model, and of what no pod holds.
 
 Nodes are added one at a time, so that the caller can let other work run between them. Amounts are
 exact: the shares of all namespaces and the idle parts add up to the bill.
