@@ -20,7 +20,7 @@ from scheduler.model.cost.prices import FILE, NO_PRICES, PriceTable, PriceTableE
 from scheduler.model.cost.share import ZERO, slice_share
 from scheduler.model.mig.gpu_models import board_name, gpu_model_of
 from scheduler.model.mig.profile import is_profile
-from scheduler.model.pods.original_request import with_original_request
+from scheduler.model.pods.original_request import original_gpu_requests
 from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import micro_time
 from scheduler.report.decisions.api_types import API_VERSION, Cost, GpuShare
@@ -149,8 +149,8 @@ def _held(pod: Pod) -> HeldShare | None:
     found = _share(model, pod.gpu_requests)
     if not found:
         return None
-    asked = with_original_request(pod)
-    before = found if asked is None else _share(model, asked.gpu_requests)
+    asked = original_gpu_requests(pod)
+    before = found if asked is None else _share(model, asked)
     return HeldShare(pod.namespace, pod, found, pod.is_degraded, max(before - found, ZERO))
 
 

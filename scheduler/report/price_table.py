@@ -52,7 +52,8 @@ class PriceTableReader:
             self._fail(str(error))
             return
         self.problem = ""
-        log.info("price table read", currency=self._table.currency)
+        if content:
+            log.info("price table read", currency=self._table.currency)
 
     def _fail(self, problem: str) -> None:
         if problem != self.problem:

@@ -147,7 +147,7 @@ def _parts() -> list[Any]:
 def _devices() -> list[Any]:
     """Whole GPUs, GPUs in shares, and a partition of an unknown card, of n2 or of all nodes."""
     slice_of = {"profile": {"string": "2g.20gb"}}
-    some = [
+    some: list[Any] = [
         "gpu-0",
         "gpu-1",
         device_json("shared", **SHARED),

@@ -10,11 +10,11 @@ from fractions import Fraction
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.cost.share import ZERO
+from scheduler.model.cost.share import ZERO, total
 from scheduler.model.dra.device import DeviceId
 from scheduler.model.mig.gpu_models import board_name
 from scheduler.model.node import Node
-from scheduler.model.pods.original_request import with_original_request
+from scheduler.model.pods.original_request import original_gpu_requests
 from scheduler.model.pods.pod import Pod
 from scheduler.state.capacity.claim_shares import claim_shares
 from scheduler.state.capacity.gpu_pools import CutGpu, HeldShare, Idle, Pools
@@ -70,8 +70,8 @@ def _held(node: Node, pools: Pools) -> tuple[HeldShare, ...]:
 
 def _saved(node: Node, pod: Pod | None, share: Fraction) -> Fraction:
     """What the request of its author would hold more; nothing for a claim."""
-    asked = with_original_request(pod) if pod is not None else None
+    asked = original_gpu_requests(pod) if pod is not None else None
     if asked is None:
         return ZERO
-    before = sum((unit_share(node, r) * count for r, count in asked.gpu_requests.items()), ZERO)
+    before = total(unit_share(node, resource) * count for resource, count in asked.items())
     return max(ZERO, before - share)

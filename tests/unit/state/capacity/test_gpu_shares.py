@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import well_known
+from scheduler.model.pods.original_request import KEPT_LENGTH_MAX
 from scheduler.model.well_known import DRA_DRIVER
 from scheduler.state.capacity.gpu_pools import Idle
 from scheduler.state.capacity.gpu_shares import NodeShares, shares_of
@@ -179,18 +180,26 @@ def test_unknown_places_make_one_pool_without_room() -> None:
     assert found.idle == idle(unavailable="19/14")
 
 
-def test_degraded_pod_saves_the_rest_of_its_requested_tier() -> None:
-    record = {
-        well_known.ORIGINAL: '{"app": {"limits": {"nvidia.com/mig-3g.40gb": "1"}}}',
-        well_known.FALLBACK: "1g.10gb",
-    }
+@pytest.mark.parametrize(
+    ("record", "saved"),
+    [
+        pytest.param('{"app": {"limits": {"nvidia.com/mig-3g.40gb": "1"}}}', "5/14", id="slice"),
+        pytest.param('{"app": {"limits": {"nvidia.com/gpu": "1"}}}', "6/7", id="whole-gpu"),
+        pytest.param('{"app": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}', "0", id="the-same"),
+        pytest.param('{"other": {"limits": {"nvidia.com/gpu": "1"}}}', "0", id="no-container"),
+        pytest.param("nonsense", "0", id="no-record"),
+        pytest.param(f'{{"app": {{}}, "{"x" * KEPT_LENGTH_MAX}": {{}}}}', "0", id="too-long"),
+    ],
+)
+def test_degraded_pod_saves_the_rest_of_its_requested_tier(record: str, saved: str) -> None:
+    annotations = {well_known.ORIGINAL: record, well_known.FALLBACK: "1g.10gb"}
     found = seen(
         node("n1", mig={"1g.10gb": 7}, labels=A100),
-        pod("a", mig={"1g.10gb": 1}, node="n1", annotations=record),
+        pod("a", mig={"1g.10gb": 1}, node="n1", annotations=annotations),
     )
 
     [one] = found.held
-    assert (str(one.share), one.is_degraded, str(one.saved)) == ("1/7", True, "5/14")
+    assert (str(one.share), one.is_degraded, str(one.saved)) == ("1/7", True, saved)
 
 
 # --- DRA ---------------------------------------------------------------------------------------
