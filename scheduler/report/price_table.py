@@ -38,6 +38,7 @@ class PriceTableReader:
         except FileNotFoundError:
             content = b""
         except OSError as error:
+            self._content = None
             self._fail(error.strerror or str(error))
             return self._table
         if content != self._content:
@@ -58,7 +59,5 @@ class PriceTableReader:
     def _fail(self, problem: str) -> None:
         if problem != self.problem:
             log.error("price table invalid", path=str(self._path), problem=problem)
-        (
-            self._table,
-            self.problem,
-        ) = NO_PRICES, problem
+        self._table = NO_PRICES
+        self.problem = problem

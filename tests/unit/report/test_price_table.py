@@ -35,10 +35,19 @@ def test_bad_table_has_no_prices_and_one_log_line(tmp_path: Path) -> None:
     assert [(line["event"], line["path"]) for line in lines] == [("price table invalid", str(file))]
 
 
-def test_folder_in_place_of_a_file_is_a_problem(tmp_path: Path) -> None:
-    reader = PriceTableReader(str(tmp_path))
-
+def test_folder_in_place_of_a_file_is_a_problem_until_it_is_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text("currency: EUR\ndefault: 2\n")
+    reader = PriceTableReader(str(file))
+    assert reader.read().of("any", {}) == 2
+    content = file.read_bytes()
+    file.unlink()
+    file.mkdir()
     assert (reader.read(), reader.problem) == (NO_PRICES, "Is a directory")
+
+    file.rmdir()
+    file.write_bytes(content)
+    assert (reader.read().of("any", {}), reader.problem) == (Fraction(2), "")
 
 
 def test_without_a_path_there_are_no_prices() -> None:
