@@ -18,6 +18,7 @@ except ModuleNotFoundError:
 #: Command -> its module and its summary.
 COMMANDS: Final = {
     "top": ("gpuctl.commands.top", "Show which namespaces, nodes and pods hold GPUs."),
+    "cost": ("gpuctl.commands.cost", "Show what the GPUs cost, now or over a range of time."),
     "free": ("gpuctl.commands.free", "Show what would start now, and what your quota leaves."),
     "simulate": ("gpuctl.commands.simulate", "Place pods from files, without a cluster."),
     "whatif": (

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -57,50 +57,94 @@ async def read_capacity(
     access: Access, server: str | None, namespace: str | None, *, detail: str, forward: bool
 ) -> CapacityAnswer:
     """The devices; ``detail`` is ``nodes=1``, ``holders=1`` or empty."""
+
+    async def of_api(client: Client) -> tuple[Capacity, list[str]]:
+        return await _of_api(access, client, detail)
+
+    async def of_namespace(client: Client, own: str) -> Capacity:
+        return await _of_namespace(client, own, (await our_scheduler(client, access)).name)
+
+    asks = Asks(lambda url: _of_leader(url, detail), of_api, of_namespace)
+    found = await first_allowed(access, server, namespace, asks, forward=forward)
+    return _answer(found.source, found.namespace, found.answer, *found.notes)
+
+
+Answer = TypeVar("Answer")
+
+
+class Asks(Generic[Answer]):
+    """How the three sources are asked: the leader by its URL, then the API server for everything
+    with what is missing, then for one namespace. ApiError: the user has not the rights.
+    """
+
+    def __init__(
+        self,
+        leader: Callable[[str], Awaitable[Answer]],
+        api: Callable[[Client], Awaitable[tuple[Answer, list[str]]]],
+        namespace: Callable[[Client, str], Awaitable[Answer]],
+    ) -> None:
+        self.leader = leader
+        self.api = api
+        self.namespace = namespace
+
+
+class Found(Generic[Answer]):
+    """An answer, its source, the user's namespace, and what is missing."""
+
+    def __init__(self, source: str, namespace: str, answer: Answer, *notes: str) -> None:
+        self.source = source
+        self.namespace = namespace
+        self.answer = answer
+        self.notes = notes
+
+
+async def first_allowed(
+    access: Access, server: str | None, namespace: str | None, asks: Asks[Answer], *, forward: bool
+) -> Found[Answer]:
+    """The answer of the first source that the user's rights allow."""
     if server is not None and namespace is not None:
-        return _answer(LEADER, namespace, await _of_leader(server, detail))
+        return Found(LEADER, namespace, await asks.leader(server))
     try:
         async with cluster_access.cluster(access) as client:
             own = namespace or cluster_access.default_namespace(access)
-            return await _read(access, client, server, own, detail=detail, forward=forward)
+            return await _first(access, client, server, own, asks, forward=forward)
     except NotReached:
         if server is None:
             raise
-        return _answer(LEADER, "default", await _of_leader(server, detail))
+        return Found(LEADER, "default", await asks.leader(server))
 
 
-async def _read(
+async def _first(
     access: Access,
     client: Client,
     server: str | None,
     own: str,
+    asks: Asks[Answer],
     *,
-    detail: str,
     forward: bool,
-) -> CapacityAnswer:
+) -> Found[Answer]:
     notes: list[str] = []
     try:
         async with cluster_access.leader_url(access, client, server, forward=forward) as url:
             if url is not None:
-                return _answer(LEADER, own, await _of_leader(url, detail))
+                return Found(LEADER, own, await asks.leader(url))
     except NotReached as error:
         if server is not None:
             raise
         notes.append(str(error))
     try:
-        capacity, missing = await _of_api(access, client, detail)
+        answer, missing = await asks.api(client)
         note = "from the objects that you may list, without the leader (an admin can pass --server)"
-        return _answer(API, own, capacity, *notes, note, *missing)
+        return Found(API, own, answer, *notes, note, *missing)
     except ApiError as error:
         if error.status != FORBIDDEN:
             raise
     try:
-        scheduler = await our_scheduler(client, access)
-        capacity = await _of_namespace(client, own, scheduler.name)
+        answer = await asks.namespace(client, own)
     except ApiError as error:
         raise NotReached(error.message or str(error)) from error
     note = f"only namespace {own}: you may not list nodes and all pods (a ClusterRole with both)"
-    return _answer(NAMESPACE, own, capacity, *notes, note)
+    return Found(NAMESPACE, own, answer, *notes, note)
 
 
 def _answer(source: str, own: str, capacity: Capacity, *notes: str) -> CapacityAnswer:
@@ -110,10 +154,15 @@ def _answer(source: str, own: str, capacity: Capacity, *notes: str) -> CapacityA
 
 async def _of_leader(url: str, detail: str) -> Capacity:
     params = dict([detail.split("=")]) if detail else {}
+    return await of_leader(url, "/capacity", params, Capacity)
+
+
+async def of_leader(url: str, path: str, params: Mapping[str, str], kind: type[Answer]) -> Answer:
+    """An answer of the decisions API at this URL."""
     async with cluster_access.server(url) as client:
-        content = await cluster_access.ask(client, "/capacity", params, TIMEOUT_S)
+        content = await cluster_access.ask(client, path, params, TIMEOUT_S)
     try:
-        return msgspec.json.decode(content, type=Capacity)
+        return msgspec.json.decode(content, type=kind)
     except msgspec.MsgspecError as error:
         raise NotReached(f"{url} is no decisions API that gpuctl understands: {error}") from error
 
@@ -121,7 +170,7 @@ async def _of_leader(url: str, detail: str) -> Capacity:
 # --- from the API server ----------------------------------------------------------------------
 
 
-class _State:
+class ListedState:
     """What the sums need of a scheduler's state."""
 
     def __init__(self, scheduler_name: str) -> None:
@@ -131,7 +180,17 @@ class _State:
 
 async def _of_api(access: Access, client: Client, detail: str) -> tuple[Capacity, list[str]]:
     """The sums of all objects that may be listed; ApiError if these are not nodes and pods."""
-    state, missing = _State((await our_scheduler(client, access)).name), []
+    state, missing = await list_state(access, client)
+    now = time.time()
+    report = CapacityReport(state, lambda: True, lambda: now, lambda: datetime.now(UTC))
+    with_holders = detail == "holders=1"
+    capacity = finish(report.take(with_nodes=bool(detail), with_holders=with_holders))
+    return capacity, missing
+
+
+async def list_state(access: Access, client: Client) -> tuple[ListedState, list[str]]:
+    """The state of all objects that may be listed; ApiError if these are not nodes and pods."""
+    state, missing = ListedState((await our_scheduler(client, access)).name), []
     needed = (informers.NODES, informers.PODS)
     others = (
         informers.QUOTAS,
@@ -156,10 +215,7 @@ async def _of_api(access: Access, client: Client, detail: str) -> tuple[Capacity
     for pod in state.cluster.pods.values():
         if pod.waits_for(state.cluster.scheduler_name):
             state.queue.add(pod, _since(pod, now))
-    report = CapacityReport(state, lambda: True, lambda: now, lambda: datetime.now(UTC))
-    with_holders = detail == "holders=1"
-    capacity = finish(report.take(with_nodes=bool(detail), with_holders=with_holders))
-    return capacity, missing
+    return state, missing
 
 
 def _since(pod: Pod, now: float) -> float:

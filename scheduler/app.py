@@ -28,12 +28,15 @@ from scheduler.controllers.table import Controllers, settings_of
 from scheduler.loop import Loop
 from scheduler.report import health
 from scheduler.report.capacity_metrics import CapacityMetrics
+from scheduler.report.cost_metrics import CostMetrics
 from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks, journal_of
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
+from scheduler.report.price_table import PriceTableReader
 from scheduler.sources import Sources, utc_now
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
 from scheduler.state.scheduler_state import empty_state
@@ -129,9 +132,13 @@ class App:
         # The servers beside the loop; they start with the other tasks.
         loop, elector, metrics = self._loop, self._elector, self._metrics
         capacity = CapacityReport(loop, elector.leads, clock, utc_now)
-        self._capacity = CapacityMetrics(capacity, elector.leads, clock)
+        costs = CostReport(loop, PriceTableReader(config.costs.prices), elector.leads, utc_now)
+        self._scraped = (
+            CapacityMetrics(capacity, elector.leads, clock),
+            CostMetrics(costs, elector.leads, clock),
+        )
         both = (clock, utc_now, QuestionQueue())
-        common = (config, identity, loop, journal, elector, metrics, capacity)
+        common = (config, identity, loop, journal, elector, metrics, capacity, costs)
         pages = Dashboard(*common, self._reflectors, lambda: self._gate.is_synced, *both)
         self._services = chain(
             decision_tasks(*common, *both, pages if config.dashboard.enabled else None),
@@ -145,7 +152,7 @@ class App:
         election = self._start()
         name = self._config.scheduler_name
         ready = health.application(
-            *(name, self._metrics, self._tasks.are_alive, self._not_ready, self._capacity)
+            *(name, self._metrics, self._tasks.are_alive, self._not_ready), *self._scraped
         )
         async with health.serving(ready, self._config.health_address, self._metrics):
             is_failed = await self._tasks.until(self._sources.stop)

@@ -178,6 +178,15 @@ class Certificates(_Part, frozen=True):
     days: Annotated[int, msgspec.Meta(ge=1, le=3650)] = 90
 
 
+class Costs(_Part, frozen=True):
+    """``prices`` is the path of the price table (docs/cost.md); empty: GPUs have no price.
+
+    A changed file is read without a restart.
+    """
+
+    prices: str = ""
+
+
 class DecisionsApi(_Part, frozen=True):
     """With ``aggregated`` the webhook serves the decisions of a namespace to the API server.
 
@@ -239,6 +248,7 @@ class Config(_Part, frozen=True):
     watch: Watch = Watch()
     avoidance: Avoidance = Avoidance()
     journal: JournalSettings = JournalSettings()
+    costs: Costs = Costs()
     health_address: str = "0.0.0.0:8080"
     decisions_address: str = "127.0.0.1:8090"
     decision_steps_max: Annotated[int, msgspec.Meta(ge=1000)] = Settings().decision_steps_max

@@ -21,9 +21,11 @@ from scheduler.report.dashboard.process_facts import ProcessFacts
 from scheduler.report.dashboard.sampler import Sampler
 from scheduler.report.dashboard.stopwatch import Stopwatch
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.pod_answers import PodAnswers
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.renderer import DecisionRenderer
+from scheduler.report.price_table import PriceTableReader
 from scheduler.state import event as ev
 from tests.builders import ALLOW_ALL_MAPS, dynamic, node, pod
 from tests.unit.loop.loop_world import Stage
@@ -88,6 +90,7 @@ class DashboardWorld:
         self.questions = QuestionQueue()
         self.history = History()
         self.capacity = CapacityReport(loop, self.election.leads, clock, self.wall)
+        costs = CostReport(loop, PriceTableReader(""), self.election.leads, self.wall)
         answers = PodAnswers(
             loop,
             self.stage.journal,
@@ -99,7 +102,7 @@ class DashboardWorld:
             *(self.stage.metrics, clock, NOON),
         )
         self.contents = PageContents(
-            *(loop, self.capacity, answers, facts, self.history, self.election),
+            *(loop, self.capacity, costs, answers, facts, self.history, self.election),
             *(lambda: self.stage.gate.is_synced, clock, self.wall),
         )
         self.feed = DashboardFeed(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scheduler.httpserver import connection_metrics
-from scheduler.report import capacity_metrics
+from scheduler.report import capacity_metrics, cost_metrics
 from scheduler.report import metrics as scheduler_metrics
 from webhook import metrics as webhook_metrics
 
@@ -32,6 +32,9 @@ metrics, and the dashboard of `metrics.dashboards.enabled` finds no namespace.
 The gauges of devices are sums of the scheduler's state at the time of the scrape, by the same code
 as [`gpuctl top`](capacity.md). Only the leader has them, so a sum over replicas is right. The cost
 is limited: sums that took t seconds are served again for 100 t, at most for 30 s.
+
+The counters of costs advance when they are scraped, by the same code as [`gpuctl cost`](cost.md).
+Only the leader has them; a new leader begins at zero, so ask Prometheus for their `increase`.
 """
 
 Row = tuple[str, str, tuple[str, ...], str]
@@ -46,6 +49,14 @@ def _rows(kind: str, table: Mapping[str, tuple[Any, ...]], prefix: str = "") -> 
 def devices() -> list[Row]:
     """The gauges of devices."""
     return list(_rows("gauge", capacity_metrics.DEVICE_GAUGES))
+
+
+def costs() -> list[Row]:
+    """The counters and gauges of costs."""
+    return [
+        *_rows("counter", cost_metrics.COST_COUNTERS),
+        *_rows("gauge", cost_metrics.COST_GAUGES),
+    ]
 
 
 def scheduler() -> list[Row]:
@@ -78,6 +89,7 @@ def page() -> str:
     parts = [HEAD]
     for title, rows in (
         ("Devices, who holds them and who waits", devices()),
+        ("Costs", costs()),
         ("The scheduler", scheduler()),
         ("The webhook", webhook()),
     ):

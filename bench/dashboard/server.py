@@ -26,9 +26,11 @@ from scheduler.report.dashboard.contents import PAGES, POD, PageKey
 from scheduler.report.dashboard.feed import REST, DashboardFeed
 from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.journal import Journal
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.metrics import Metrics
+from scheduler.report.price_table import PriceTableReader
 from scheduler.sources import utc_now
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.requeue_conditions import requeue_condition
@@ -121,9 +123,10 @@ def dashboard(world: World) -> Dashboard:
     """The dashboard of a process that leads."""
     clock, config, term = time.monotonic, Config(), Leading()
     capacity = CapacityReport(world, term.leads, clock, utc_now)
+    costs = CostReport(world, PriceTableReader(""), term.leads, utc_now)
     return Dashboard(
         *(config, IDENTITY, world, world.journal, term, Metrics("gpu-scheduler")),
-        *(capacity, (), lambda: True, clock, utc_now, QuestionQueue()),
+        *(capacity, costs, (), lambda: True, clock, utc_now, QuestionQueue()),
     )
 
 

@@ -10,6 +10,10 @@ export function number(value) {
   return value.toLocaleString("en-US");
 }
 
+export function money(value, currency) {
+  return `${value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })} ${currency}`;
+}
+
 export function percent(part, whole) {
   return whole ? `${Math.round((100 * part) / whole)}%` : NONE;
 }

@@ -1,10 +1,7 @@
 """Gauges of devices: how many are held, free and failed, by node, model and namespace, and who
 waits.
 
-They are summed when they are scraped, by the same code as ``GET /capacity``, so they cost nothing
-without a scrape. A large cluster takes a part of a second in small parts; a scrape that comes too
-early gets the former sums, so that scrapes take little of the processor. Only the leader has these
-series: a standby would double every sum.
+They are summed when they are scraped, by the same code as ``GET /capacity`` (``scraped_sums``).
 """
 
 from __future__ import annotations
@@ -18,17 +15,12 @@ from prometheus_client.registry import Collector
 
 from scheduler.report.decisions.api_types import Capacity
 from scheduler.report.decisions.capacity import CapacityReport
-from scheduler.report.decisions.questions import paused
+from scheduler.report.scraped_sums import OTHERS, ScrapedSums
 from scheduler.state.capacity.node_devices import GPU, Amounts, DeviceAmount, add_amounts
 from scheduler.state.capacity.summary import UNKNOWN_MODEL, NamespaceCapacity
 
-#: Series of the other nodes and namespaces are summed; no object of the API has such a name.
-OTHERS: Final = "_others"
 NODES_MAX: Final = 1_000
 NAMESPACES_MAX: Final = 1_000
-#: Sums are used again for this multiple of the time that they took, but not longer than this.
-REST: Final = 100.0
-REST_MAX_S: Final = 30.0
 
 DEVICE_GAUGES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "gpu_scheduler_devices": (
@@ -80,28 +72,13 @@ class CapacityMetrics(Collector):
     def __init__(
         self, report: CapacityReport, leads: Callable[[], bool], clock: Callable[[], float]
     ) -> None:
-        self._report = report
-        self._leads = leads
-        self._clock = clock
-        self._sums: Capacity | None = None
-        self._is_running = False
-        self._next_at = 0.0
+        self._sums = ScrapedSums(
+            lambda: report.take(with_nodes=True, with_holders=False), leads, clock
+        )
 
     async def refresh(self) -> None:
-        """Sum the state again, unless the sums are recent or another scrape does it."""
-        if not self._leads():
-            self._sums = None
-            return
-        started = self._clock()
-        if self._is_running or started < self._next_at:
-            return
-        self._is_running = True
-        try:
-            self._sums = await paused(self._report.take(with_nodes=True, with_holders=False))
-        finally:
-            self._is_running = False
-            now = self._clock()
-            self._next_at = now + min(REST * (now - started), REST_MAX_S)
+        """Sum the state again, unless the sums are recent."""
+        await self._sums.refresh()
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The families of the last sums; without sums they are empty."""
@@ -109,10 +86,11 @@ class CapacityMetrics(Collector):
             name: GaugeMetricFamily(name, text, labels=labels)
             for name, (text, labels) in DEVICE_GAUGES.items()
         }
-        if self._sums is not None and self._leads():
-            _add_models(families, self._sums)
-            _add_nodes(families, self._sums)
-            _add_namespaces(families, self._sums)
+        sums = self._sums.last
+        if sums is not None:
+            _add_models(families, sums)
+            _add_nodes(families, sums)
+            _add_namespaces(families, sums)
         yield from families.values()
 
 

@@ -16,8 +16,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from scheduler.httpserver import web_app
 from scheduler.httpserver.limits import HEALTH
 from scheduler.httpserver.sockets import listen
-from scheduler.report.capacity_metrics import CapacityMetrics
 from scheduler.report.metrics import Metrics
+from scheduler.report.scraped_sums import ScrapedCollector
 
 SHUTDOWN_S: Final = 1.0
 
@@ -27,10 +27,11 @@ def application(
     metrics: Metrics,
     is_alive: Callable[[], bool],
     not_ready: Callable[[], str | None],
-    capacity: CapacityMetrics,
+    *scraped: ScrapedCollector,
 ) -> web.Application:
     """The health server; ``not_ready`` returns the reason, or None if the process is ready."""
-    metrics.registry.register(capacity)
+    for one in scraped:
+        metrics.registry.register(one)
 
     async def live(_: web.Request) -> web.Response:
         alive = is_alive()
@@ -45,7 +46,8 @@ def application(
         return web.json_response(body, status=503)
 
     async def scrape(_: web.Request) -> web.Response:
-        await capacity.refresh()
+        for one in scraped:
+            await one.refresh()
         return web.Response(
             body=generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
         )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,42 @@ def test_without_the_leader_the_sums_are_the_same(
     wait_until(are_equal, what="equal sums", last=lambda: seen)
 
 
+def test_costs_of_the_leader_and_of_the_objects_are_the_same(
+    cp: ControlPlane, product: Product, busy: Watcher, tmp_path: Path
+) -> None:
+    """The busy namespace holds two GPUs, one of DRA, and a seventh of one that is cut."""
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("currency: EUR\ndefault: 7\n")
+    seen: list[tuple[Json, Json]] = []
+
+    def are_equal() -> bool:
+        answers = (
+            json.loads(asked(cp, "cost", "-o", "json", *by))
+            for by in (of_leader(product), ("--no-forward",))
+        )
+        leader, api = (exact(one["cost"]) for one in answers)
+        seen[:] = [(leader, api)]
+        return leader == api
+
+    wait_until(are_equal, what="equal costs", last=lambda: seen)
+    own = asked(cp, "cost", "-n", busy.namespace, "--prices", str(prices), "-o", "csv")
+
+    assert own.splitlines()[1].split(",")[:4] == [busy.namespace, "3", "3.1429", "22.0"]
+    gpus = sum(one["gpus"] for one in seen[0][0]["models"])
+    parts = ("held", "free", "stranded", "failed", "unavailable")
+    shares = [one.get(part, 0) for one in seen[0][0]["models"] for part in parts]
+    assert sum(map(Fraction, shares)) == gpus
+
+
+def exact(cost: Json) -> Json:
+    """What depends neither on the time of the question nor on the prices."""
+    cost["namespaces"] = [
+        {key: value for key, value in one.items() if key in ("namespace", "model", "gpus", "pods")}
+        for one in cost["namespaces"]
+    ]
+    return {key: cost[key] for key in ("models", "namespaces", "nodesTotal")}
+
+
 def test_tenant_sees_the_own_namespace_and_one_line_about_it(
     cp: ControlPlane, busy: Watcher
 ) -> None:
@@ -161,16 +198,17 @@ def test_tenant_sees_the_own_namespace_and_one_line_about_it(
 
     top = gpuctl("top", *config)
     free = gpuctl("free", *config)
+    cost = gpuctl("cost", *config)
 
-    assert top.status == free.status == 0, (top.err, free.err)
+    assert top.status == free.status == cost.status == 0, (top.err, free.err, cost.err)
     assert f"{busy.namespace}" in top.out.splitlines()[1]
     assert "34/40" in top.out
     assert "6 more may be created" in free.out
-    for result in (top, free):
+    assert cost.out.splitlines()[1].startswith(f"{busy.namespace}  2")
+    for result, count in ((top, 1), (free, 1), (cost, 2)):
         notes = [line for line in result.out.splitlines() if line.startswith("note: ")]
-        assert [note[:40] for note in notes] == [
-            f"note: only namespace {busy.namespace}: you may not list"[:40]
-        ]
+        assert len(notes) == count
+        assert notes[0].startswith(f"note: only namespace {busy.namespace}: you may not list")
 
 
 def test_user_without_rights_gets_one_line(cp: ControlPlane, namespace: str) -> None:

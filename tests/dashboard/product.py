@@ -16,8 +16,10 @@ from typing import Final
 import aiohttp
 
 from scheduler.config import Config, Maps
+from scheduler.model.cost.prices import PriceTable, parse_prices
 from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.journal import Journal
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks
@@ -34,6 +36,13 @@ NOW: Final = datetime(2026, 11, 30, 12, tzinfo=UTC)
 IDENTITY: Final = "gpu-scheduler-7d9c5b-x2k4q_5f0c7a31"
 OTHER: Final = "gpu-scheduler-7d9c5b-q8w2z_91aa02bd"
 HOUR_S: Final = 3600.0
+PRICES: Final = parse_prices(
+    """
+currency: EUR
+default: 1.10
+models: {H200: 3.60, H100: 2.40, A100-80GB: 1.80, A100-40GB: 1.30}
+"""
+)
 
 
 class RunningClock(Clock):
@@ -69,6 +78,15 @@ WATCHES: Final = tuple(
 )
 
 
+class ListPrices:
+    """The price table of the example cluster."""
+
+    problem = ""
+
+    def read(self) -> PriceTable:
+        return PRICES
+
+
 class Product:
     """One replica that leads; ``age_h`` is how long its clock runs before ``NOW``."""
 
@@ -88,13 +106,14 @@ class Product:
         config = Config(maps=Maps(allow="all"), decisions_address=self.address)
         questions = QuestionQueue()
         capacity = CapacityReport(self.loop, self.election.leads, self.clock, self.wall)
+        costs = CostReport(self.loop, ListPrices(), self.election.leads, self.wall)
+        common = (config, IDENTITY, self.loop, self.journal, self.election, self.metrics)
         self.dashboard = Dashboard(
-            *(config, IDENTITY, self.loop, self.journal, self.election, self.metrics, capacity),
-            *(WATCHES, lambda: self.gate.is_synced, self.clock, self.wall, questions),
+            *(*common, capacity, costs, WATCHES, lambda: self.gate.is_synced),
+            *(self.clock, self.wall, questions),
         )
         self._tasks = decision_tasks(
-            *(config, IDENTITY, self.loop, self.journal, self.election, self.metrics, capacity),
-            *(self.clock, self.wall, questions, self.dashboard),
+            *(*common, capacity, costs, self.clock, self.wall, questions, self.dashboard)
         )
 
     @property

@@ -14,17 +14,20 @@ from aiohttp import web
 
 from gpuctl.commands.replay import replay_pods
 from scheduler.config import Config, Maps
+from scheduler.model.cost.prices import PriceTable, parse_prices
 from scheduler.model.limits import QUESTIONS_WAITING_MAX
 from scheduler.report.decisions.api import DecisionsHandler
 from scheduler.report.decisions.api_types import (
     API_VERSION,
     Capacity,
+    Cost,
     Latest,
     Leader,
     PodAnswer,
     Snapshot,
 )
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
@@ -36,6 +39,17 @@ from tests.unit.loop.loop_world import Stage, playing
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 CONFIG = Config(maps=Maps(allow="all"))
+
+
+class Prices:
+    """A price for every GPU."""
+
+    problem = ""
+
+    def read(self) -> PriceTable:
+        return parse_prices("currency: EUR\ndefault: 1.5")
+
+
 LEADER = Leader(api_version=API_VERSION, identity="host_abc", leads=True, epoch=4)
 
 T = TypeVar("T")
@@ -77,9 +91,10 @@ async def asking() -> AsyncIterator[Asking]:
         retelling = DecisionRenderer(clock, lambda: NOON)
         camera = StateCapture(stage.loop, journal, CONFIG, "gpu-scheduler 0", clock, lambda: NOON)
         sums = CapacityReport(stage.loop, lambda: True, clock, lambda: NOON)
+        costs = CostReport(stage.loop, Prices(), lambda: True, lambda: NOON)
         questions = QuestionQueue()
         handler = DecisionsHandler(
-            *(stage.loop, journal, camera, sums, retelling, lambda: LEADER, questions)
+            *(stage.loop, journal, camera, sums, costs, retelling, lambda: LEADER, questions)
         )
         runner = web.AppRunner(handler.application(), shutdown_timeout=0.1)
         await runner.setup()
@@ -201,6 +216,28 @@ async def test_bad_request_is_answered_with_advice(
 
     assert code == status
     assert said in error
+
+
+async def test_cost_has_sums_and_on_request_nodes_and_pods(asking: Asking) -> None:
+    stage = asking.stage
+    stage.see(ev.PodUpdated(pod("one", gpus=1, labels={"app": "a"})))
+    stage.confirm(await stage.binder.next())
+    await stage.quiet()
+
+    sums = await asking.ask("/cost", Cost)
+    more = await asking.ask("/cost?nodes=1&pods=1&label=app", Cost)
+
+    [model], [namespace] = sums.models, sums.namespaces
+    assert (sums.leads, sums.nodes_total, sums.currency, sums.nodes, sums.pods) == (
+        *(True, 2, "EUR", ()),
+        (),
+    )
+    assert (model.gpus, model.held, model.free, model.price) == (6, "1", "5", "3/2")
+    assert (namespace.namespace, namespace.pods, namespace.gpus) == ("team", 1, "1")
+    assert [(one.node, one.gpus) for one in more.nodes] == [("a", 4), ("b", 2)]
+    assert [(one.pod, one.node, one.label, one.gpus) for one in more.pods] == [
+        ("one", "b", "a", "1")
+    ]
 
 
 async def test_capacity_has_sums_and_on_request_nodes_with_holders(

@@ -17,8 +17,10 @@ from aiohttp import web
 from scheduler.config import Config, Maps
 from scheduler.report.decisions.api_types import Leader
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks, serve
+from scheduler.report.price_table import PriceTableReader
 from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage
 
@@ -45,9 +47,10 @@ def tasks_of(config: Config, stage: Stage) -> Iterator[tuple[str, Any]]:
     """The tasks that explain the decisions of a stage."""
     term = Term()
     capacity = CapacityReport(stage.loop, term.leads, stage.clock, lambda: NOON)
+    costs = CostReport(stage.loop, PriceTableReader(""), term.leads, lambda: NOON)
     return decision_tasks(
         *(config, "host_0123456789", stage.loop, stage.journal, term, stage.metrics),
-        *(capacity, stage.clock, lambda: NOON, QuestionQueue()),
+        *(capacity, costs, stage.clock, lambda: NOON, QuestionQueue()),
     )
 
 

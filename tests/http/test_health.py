@@ -11,9 +11,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from scheduler.report.capacity_metrics import CapacityMetrics
+from scheduler.report.cost_metrics import CostMetrics
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.health import application
 from scheduler.report.metrics import Metrics
+from scheduler.report.price_table import PriceTableReader
 from scheduler.state.scheduler_state import empty_state
 
 Web = TestClient[web.Request, web.Application]
@@ -24,6 +27,13 @@ def idle_capacity() -> CapacityMetrics:
     state = empty_state("gpu-scheduler")
     report = CapacityReport(state, lambda: False, time.monotonic, lambda: datetime.now(UTC))
     return CapacityMetrics(report, lambda: False, time.monotonic)
+
+
+def idle_costs() -> CostMetrics:
+    """The counters of a scheduler that does not lead."""
+    state, prices = empty_state("gpu-scheduler"), PriceTableReader("")
+    report = CostReport(state, prices, lambda: False, lambda: datetime.now(UTC))
+    return CostMetrics(report, lambda: False, time.monotonic)
 
 
 class Condition:
@@ -46,6 +56,7 @@ async def page(condition: Condition) -> AsyncIterator[Web]:
         lambda: condition.is_alive,
         lambda: condition.problem,
         idle_capacity(),
+        idle_costs(),
     )
     async with TestClient(TestServer(app)) as client:
         yield client

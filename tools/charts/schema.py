@@ -13,11 +13,12 @@ import msgspec
 
 from fakegpu.config import Config as FakeGpu
 from scheduler.config import Config as Scheduler
+from scheduler.model.cost.prices import PriceFile
 from tools.charts.values import Value
 
 #: Configuration name in values.yaml -> its struct, and the sections that the chart sets itself;
 #: `make charts` fails if the struct lacks one of those sections.
-STRUCTS: Final = {"Scheduler": Scheduler, "FakeGpu": FakeGpu}
+STRUCTS: Final = {"Scheduler": Scheduler, "FakeGpu": FakeGpu, "Prices": PriceFile}
 OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "Scheduler": {
         "Config": (
@@ -29,6 +30,7 @@ OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "certificates",
             "decisionsApi",
             "dashboard",
+            "costs",
         ),
         "Webhook": ("enabled", "socket"),
         "LeaderElection": ("resourceName", "resourceNamespace"),
@@ -44,6 +46,7 @@ OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
             "prometheusUrl",
         ),
     },
+    "Prices": {},
 }
 _NAMES: Final = {
     bool: "boolean",
@@ -66,9 +69,10 @@ def render(title: str, values: list[Value]) -> str:
             section = section["properties"].setdefault(key, _section())
         section["properties"][value.path[-1]] = _one(value)
     head: dict[str, Any] = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title}
+    used = json.dumps(root)
     for name in STRUCTS:
-        if f'"#/$defs/{name}"' in json.dumps(root):
-            head["$defs"] = _configuration(name)
+        if f'"#/$defs/{name}"' in used:
+            head.setdefault("$defs", {}).update(_configuration(name))
     return json.dumps(head | root, indent=2) + "\n"
 
 
@@ -102,4 +106,5 @@ def _configuration(struct: str) -> dict[str, Any]:
     for name, keys in OURS[struct].items():
         for key in keys:
             del found[name]["properties"][key]
-    return {struct: {"$ref": "#/$defs/Config"}, **dict(sorted(found.items()))}
+    root = {"$ref": f"#/$defs/{STRUCTS[struct].__name__}"}
+    return {struct: root, **dict(sorted(found.items()))}

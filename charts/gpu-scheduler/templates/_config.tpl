@@ -6,6 +6,7 @@
 {{- $_ := set $config "kind" "GpuSchedulerConfiguration" -}}
 {{- $_ := set $config "schedulerName" $s.schedulerName -}}
 {{- $_ := set $config "healthAddress" (printf "0.0.0.0:%v" $s.healthPort) -}}
+{{- $_ := set $config "costs" (dict "prices" "/etc/gpu-scheduler/prices.yaml") -}}
 {{- $election := dict "resourceName" $s.lease "resourceNamespace" $s.namespace -}}
 {{- $_ := set $config "leaderElection" (mergeOverwrite ($config.leaderElection | default dict) $election) -}}
 {{- $webhook := dict "enabled" $s.webhook.enabled -}}

@@ -1,4 +1,4 @@
-// Who holds what, by namespace: guaranteed, waiting, degraded and idle.
+// Who holds what, by namespace: guaranteed, waiting, degraded, idle and its cost.
 import { html } from "../html.js";
 import * as f from "../format.js";
 import { address } from "../address.js";
@@ -52,11 +52,16 @@ function columns(teams, now) {
     { key: "degraded", title: "Degraded", sort: ({ degraded }) => -total(degraded), cell: ({ degraded }) => total(degraded) ? html`<${Badge} tone="warn">${f.plural(total(degraded), "pod")}<//> <span class="note">with ${Object.keys(degraded).join(", ")}</span>` : muted },
   ];
   if (teams.some(({ idle }) => idle !== null)) all.push({ key: "idle", title: "Idle", numeric: true, cell: ({ idle }) => shown(idle) });
-  if (teams.some(({ cost }) => cost !== null)) all.push({ key: "cost", title: "Cost", numeric: true, cell: ({ cost }) => shown(cost) });
+  if (teams.some(({ cost }) => cost !== null)) all.push({ key: "cost", title: "Cost per hour", numeric: true, sort: ({ cost }) => -(cost?.perHour ?? 0), cell: ({ cost }) => cost ? html`<${Cost} cost=${cost} />` : muted });
   return all;
 }
 
 const shown = (value) => (value === null ? muted : typeof value === "number" ? f.number(value) : String(value));
+
+function Cost({ cost: { perHour, currency, unpriced, savedPerHour } }) {
+  return html`${f.money(perHour, currency)}${unpriced > 0 && html`<br /><span class="note">and ${f.plural(unpriced, "GPU")} without a price</span>`}${savedPerHour > 0
+    && html`<br /><span class="note">smaller slices save ${f.money(savedPerHour, currency)}</span>`}`;
+}
 
 function waits({ namespace, waitingPods, waitingDevices }) {
   if (!waitingPods) return muted;
@@ -72,11 +77,11 @@ function Quota({ quota: { quota, device, used, hard, scoped } }) {
 
 function download(teams) {
   const table = [
-    ["namespace", "pods", "held", "guaranteed", "waiting_pods", "waiting", "oldest", "degraded"],
+    ["namespace", "pods", "held", "guaranteed", "waiting_pods", "waiting", "oldest", "degraded", "cost_per_hour", "currency"],
     ...teams.map((team) => [
       team.namespace, team.pods, f.devices(team.held),
       team.quotas.map(({ device, used, hard }) => `${used} of ${hard} ${device}`).join("; "),
-      team.waitingPods, f.devices(team.waitingDevices), team.oldest ?? "", f.devices(team.degraded),
+      team.waitingPods, f.devices(team.waitingDevices), team.oldest ?? "", f.devices(team.degraded), team.cost?.perHour ?? "", team.cost?.currency ?? "",
     ]),
   ];
   const url = URL.createObjectURL(new Blob([f.csv(table)], { type: "text/csv" }));

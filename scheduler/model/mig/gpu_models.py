@@ -162,7 +162,16 @@ _PCI: Final = {
     for pci in ids.split()
 }
 _PCI_FORM: Final = re.compile(r"(?:0x)?([0-9a-f]{4})(?::?10de)?")
-_SUFFIX: Final = re.compile(r"-(?:mig-.*|shared)$")
+_SUFFIX: Final = re.compile(r"-(?:mig-.*|shared)$", re.IGNORECASE)
+
+
+def board_name(product: str) -> str:
+    """A product label without what strategy ``single`` and shares append to it.
+
+    >>> board_name("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"), board_name("Tesla-T4-SHARED")
+    ('NVIDIA-A100-SXM4-40GB', 'Tesla-T4')
+    """
+    return _SUFFIX.sub("", product)
 
 
 def gpu_model_of(

@@ -6,6 +6,9 @@ request of its replacement, which comes from the owner's template.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -13,8 +16,8 @@ import msgspec
 from scheduler.model import limits, resources, well_known
 from scheduler.model.dra.pod_claims import NO_CLAIMS
 from scheduler.model.mig.tier_nodes import parse_where
-from scheduler.model.pods.pod import Container, Pod
-from scheduler.model.pods.pod_variants import with_containers
+from scheduler.model.pods.pod import Container, Pod, Role
+from scheduler.model.pods.pod_variants import device_requests, with_containers
 from scheduler.model.quantity import QuantityError
 
 _OURS: Final = (
@@ -23,6 +26,8 @@ _OURS: Final = (
     well_known.TIER_NODES,
     well_known.MEMORY_GIVEN,
 )
+#: Characters of a record whose requests are kept.
+KEPT_LENGTH_MAX: Final = 4096
 _SIDES: Final = ("limits", "requests")
 Sides = dict[str, dict[str, str | int | float]]
 #: Container name -> its requests; its values are not nested.
@@ -41,6 +46,34 @@ def with_original_request(pod: Pod) -> Pod | None:
         return None
     containers = tuple(_with_record(container, record) for container in pod.containers)
     return with_containers(unplaced(pod), containers)
+
+
+def original_gpu_requests(pod: Pod) -> Mapping[str, int] | None:
+    """The GPUs and MIG instances that a degraded pod requested first; None if they are unknown.
+
+    Pods with equal containers and records share the answer; a record of more than KEPT_LENGTH_MAX
+    characters is not read.
+    """
+    text = pod.annotations[well_known.ORIGINAL] if pod.is_degraded else ""
+    if not text or len(text) > KEPT_LENGTH_MAX:
+        return None
+    containers = tuple(
+        (one.name, one.role, tuple(sorted(one.devices.items()))) for one in pod.containers
+    )
+    return _kept_requests(text, containers)
+
+
+@lru_cache(maxsize=1024)
+def _kept_requests(
+    text: str, containers: tuple[tuple[str, Role, tuple[tuple[str, int], ...]], ...]
+) -> Mapping[str, int] | None:
+    record = _record(text)
+    if record.keys().isdisjoint(name for name, _, _ in containers):
+        return None
+    every = (
+        Container(name=name, role=role, devices=dict(devices)) for name, role, devices in containers
+    )
+    return MappingProxyType(device_requests(tuple(_with_record(one, record) for one in every)))
 
 
 def unplaced(pod: Pod) -> Pod:

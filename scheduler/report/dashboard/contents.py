@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -20,13 +20,14 @@ from scheduler.report.dashboard.pages.nodes import nodes_page
 from scheduler.report.dashboard.pages.overview import overview_page
 from scheduler.report.dashboard.pages.page import PageState, encoded
 from scheduler.report.dashboard.pages.pod import Queued, pod_page
-from scheduler.report.dashboard.pages.teams import NO_COSTS, Costs, teams_page
+from scheduler.report.dashboard.pages.teams import team_costs, teams_page
 from scheduler.report.dashboard.pages.waiting import waiting_page
 from scheduler.report.dashboard.pages.waiting_sums import waiting_sums
 from scheduler.report.dashboard.process_facts import ProcessFacts
 from scheduler.report.dashboard.stopwatch import Stopwatch
 from scheduler.report.decisions.api_types import PodAnswer
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.journal import DecisionContext
 from scheduler.report.decisions.pod_answers import PodAnswers, Present
 from scheduler.report.decisions.questions import paused
@@ -56,16 +57,6 @@ class Content(msgspec.Struct, frozen=True):
     data: bytes = b"null"
 
 
-#: What each namespace costs.
-CostsOf: TypeAlias = Callable[[], Parts[Costs]]
-
-
-def without_costs() -> Parts[Costs]:
-    """No namespace has a cost."""
-    yield 0
-    return NO_COSTS
-
-
 class PageContents:
     """The contents of all pages; ``clock`` is the loop's, ``wall`` the wall clock."""
 
@@ -73,6 +64,7 @@ class PageContents:
         self,
         context: DecisionContext,
         capacity: CapacityReport,
+        costs: CostReport,
         answers: PodAnswers,
         facts: ProcessFacts,
         history: History,
@@ -80,7 +72,6 @@ class PageContents:
         is_synced: Callable[[], bool],
         clock: Callable[[], float],
         wall: Callable[[], datetime],
-        costs: CostsOf = without_costs,
     ) -> None:
         self._context = context
         self._capacity = capacity
@@ -144,7 +135,7 @@ class PageContents:
         if is_overview:
             history = self._history.columns()
             return (yield from encoded(overview_page(capacity, sums, history, times)))
-        costs = yield from self._costs()
+        costs = team_costs((yield from self._costs.summary()))
         return (yield from encoded(teams_page(capacity, sums, times, costs), "teams"))
 
     # --- one pod -----------------------------------------------------------------------------

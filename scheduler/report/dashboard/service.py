@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from scheduler.config import Config
-from scheduler.report.dashboard.contents import CostsOf, PageContents, without_costs
+from scheduler.report.dashboard.contents import PageContents
 from scheduler.report.dashboard.feed import DashboardFeed
 from scheduler.report.dashboard.leadership import Leadership
 from scheduler.report.dashboard.pages.history import History
@@ -17,6 +17,7 @@ from scheduler.report.dashboard.process_facts import Cache, ProcessFacts
 from scheduler.report.dashboard.routes import DashboardRoutes
 from scheduler.report.dashboard.sampler import Sampler
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.journal import DecisionContext, Journal
 from scheduler.report.decisions.pod_answers import PodAnswers
 from scheduler.report.decisions.questions import QuestionQueue
@@ -36,18 +37,19 @@ class Dashboard:
         leadership: Leadership,
         metrics: Metrics,
         capacity: CapacityReport,
+        costs: CostReport,
         caches: Sequence[Cache],
         is_synced: Callable[[], bool],
         clock: Callable[[], float],
         wall: Callable[[], datetime],
         questions: QuestionQueue,
-        costs: CostsOf = without_costs,
     ) -> None:
         renderer = DecisionRenderer(clock, wall)
         history = History()
         contents = PageContents(
             context,
             capacity,
+            costs,
             PodAnswers(context, journal, renderer, leadership.leads),
             ProcessFacts(
                 *(config, identity, context, journal, leadership, caches, metrics, clock),
@@ -58,7 +60,6 @@ class Dashboard:
             is_synced,
             clock,
             wall,
-            costs,
         )
         self.feed = DashboardFeed(contents, questions, config.scheduler_name, clock, wall)
         self._routes = DashboardRoutes(self.feed)

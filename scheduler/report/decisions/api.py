@@ -18,6 +18,7 @@ from scheduler.model.integer_text import whole
 from scheduler.model.limits import DECISIONS_MAX, DECISIONS_OF_A_POD_MAX, SNAPSHOT_WAIT_S_MAX
 from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.guard import Handler, guarded, refused
 from scheduler.report.decisions.journal import DecisionContext, Journal
 from scheduler.report.decisions.pod_answers import PodAnswers, decided
@@ -47,6 +48,7 @@ class DecisionsHandler:
         journal: Journal,
         capture: StateCapture,
         capacity: CapacityReport,
+        costs: CostReport,
         renderer: DecisionRenderer,
         leader: Callable[[], Leader],
         questions: QuestionQueue,
@@ -55,6 +57,7 @@ class DecisionsHandler:
         self._journal = journal
         self._capture = capture
         self._capacity = capacity
+        self._costs = costs
         self._renderer = renderer
         self._leader = leader
         self._pods = PodAnswers(context, journal, renderer, lambda: leader().leads)
@@ -65,6 +68,7 @@ class DecisionsHandler:
         app.router.add_get("/decisions", self._in_turn(self._latest))
         app.router.add_get("/decisions/{namespace}/{pod}", self._in_turn(self._about))
         app.router.add_get("/capacity", self._in_turn(self._devices))
+        app.router.add_get("/cost", self._in_turn(self._cost))
         app.router.add_get("/snapshot", self._snapshot)
         app.router.add_get("/leader", self._leadership)
         return app
@@ -108,6 +112,14 @@ class DecisionsHandler:
         with_nodes = with_holders or request.query.get("nodes") == "1"
         parts = self._capacity.take(with_nodes=with_nodes, with_holders=with_holders)
         return _response(await encoded(await paused(parts), "nodes", "waiting"))
+
+    async def _cost(self, request: web.Request) -> web.Response:
+        parts = self._costs.take(
+            with_nodes=request.query.get("nodes") == "1",
+            with_pods=request.query.get("pods") == "1",
+            label=request.query.get("label", ""),
+        )
+        return _response(await encoded(await paused(parts), "namespaces", "nodes", "pods"))
 
     async def _snapshot(self, request: web.Request) -> web.Response:
         key = request.query.get("next")

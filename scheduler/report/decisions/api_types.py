@@ -163,6 +163,65 @@ class Capacity(_Answer, frozen=True, kw_only=True, tag="Capacity"):
     waiting_left_out: int = 0
 
 
+class GpuBill(_Shape, frozen=True, kw_only=True):
+    """The GPUs of one model and price, of the cluster or of a node: ``gpus`` are billed.
+
+    ``held`` and the idle parts add up to ``gpus``. These and ``price``, of one GPU per hour, are
+    exact: a whole number, or a fraction such as ``4/7``. Without a price it is empty.
+    """
+
+    model: str
+    price: str = ""
+    node: str = ""
+    gpus: int = 0
+    held: str = "0"
+    free: str = "0"
+    stranded: str = "0"
+    failed: str = "0"
+    unavailable: str = "0"
+
+
+class GpuShare(_Shape, frozen=True, kw_only=True):
+    """What the pods of a namespace, or one pod, hold of the GPUs of one model and price.
+
+    ``degraded`` is the part of ``gpus`` at a smaller tier than requested, and ``saved`` what these
+    pods would hold more with the requested one. The seconds are GPU seconds since the pods started.
+    ``label`` is the value of the label that the question names.
+    """
+
+    namespace: str
+    model: str
+    price: str = ""
+    pod: str = ""
+    node: str = ""
+    label: str = ""
+    pods: int = 0
+    gpus: str = "0"
+    degraded: str = "0"
+    saved: str = "0"
+    gpu_seconds: str = "0"
+    degraded_seconds: str = "0"
+    saved_seconds: str = "0"
+
+
+class Cost(_Answer, frozen=True, kw_only=True, tag="Cost"):
+    """``GET /cost``: who holds which part of the GPUs now, and the prices.
+
+    ``nodes`` and ``pods`` are empty unless ``?nodes=1`` and ``?pods=1`` ask for them. A claim with
+    devices that no pod uses is an entry without a pod. ``problem`` is that of the price table.
+    """
+
+    leads: bool
+    time: str
+    currency: str = ""
+    problem: str = ""
+    nodes_total: int = 0
+    models: tuple[GpuBill, ...] = ()
+    namespaces: tuple[GpuShare, ...] = ()
+    nodes: tuple[GpuBill, ...] = ()
+    pods: tuple[GpuShare, ...] = ()
+
+
 class Pending(_Shape, frozen=True, kw_only=True):
     """A pending pod and a decision about it on exactly the snapshot's state."""
 

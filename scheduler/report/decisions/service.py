@@ -25,6 +25,7 @@ from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.api import DecisionsHandler
 from scheduler.report.decisions.api_types import API_VERSION, Leader
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.journal import DecisionContext, Journal
 from scheduler.report.decisions.journal_file import JournalFile
 from scheduler.report.decisions.questions import QuestionQueue
@@ -50,6 +51,7 @@ def decision_tasks(
     term: LeaderTerm,
     metrics: Metrics,
     capacity: CapacityReport,
+    costs: CostReport,
     clock: Callable[[], float],
     wall: Callable[[], datetime],
     questions: QuestionQueue,
@@ -63,6 +65,7 @@ def decision_tasks(
             journal,
             StateCapture(context, journal, config, program(), clock, wall),
             capacity,
+            costs,
             renderer,
             lambda: Leader(
                 api_version=API_VERSION,

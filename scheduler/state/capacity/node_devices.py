@@ -28,7 +28,7 @@ from scheduler.state.pod_allocation import PodAllocation
 GPU: Final = "gpu"
 SHARED: Final = "gpu.shared"
 #: The attribute with the name of the board, of NVIDIA's DRA driver.
-_PRODUCT_ATTRIBUTE: Final = well_known.DRA_DRIVER + "/productName"
+PRODUCT_ATTRIBUTE: Final = well_known.DRA_DRIVER + "/productName"
 #: Larger than of any profile; the name may come from any driver.
 SLICES_MAX: Final = 99
 MEMORY_GB_MAX: Final = 9999
@@ -130,7 +130,7 @@ def devices_of(node_info: NodeInfo, store: DraStore) -> NodeDevices:
     for unit, amount in published.items():
         amounts[unit] = amounts.get(unit, DeviceAmount()).plus(amount)
     held = _holders(node_info, store, units)
-    problem = _problem(node)
+    problem = node_problem(node)
     if problem:
         amounts = {
             unit: DeviceAmount(one.total, one.held, 0, one.failed) for unit, one in amounts.items()
@@ -154,7 +154,8 @@ def devices_of(node_info: NodeInfo, store: DraStore) -> NodeDevices:
     )
 
 
-def _problem(node: Node) -> str:
+def node_problem(node: Node) -> str:
+    """Why no pod gets a device of the node; empty if pods may."""
     if node.unread:
         return node.unread
     if node.unschedulable:
@@ -260,7 +261,7 @@ def _of_drivers(
     for one in published_devices(store, node):
         unit = units[one.id] = one.unit
         if not product and unit == GPU:
-            found = one.device.attribute(_PRODUCT_ATTRIBUTE)
+            found = one.device.attribute(PRODUCT_ATTRIBUTE)
             product = found if isinstance(found, str) else ""
         failed = one.is_tainted and not one.is_held
         if is_slice(unit) and not (one.is_held or one.is_free):

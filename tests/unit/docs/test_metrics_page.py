@@ -7,8 +7,8 @@ import re
 from prometheus_client import generate_latest
 
 from scheduler.report.metrics import Metrics as SchedulerMetrics
-from tests.http.test_health import idle_capacity
-from tools.metrics_page import PAGE, Row, devices, page, scheduler, webhook
+from tests.http.test_health import idle_capacity, idle_costs
+from tools.metrics_page import PAGE, Row, costs, devices, page, scheduler, webhook
 from webhook.metrics import Metrics as WebhookMetrics
 
 
@@ -30,9 +30,10 @@ def test_page_of_metrics_is_current() -> None:
 def test_page_has_every_metric_of_the_scheduler() -> None:
     metrics = SchedulerMetrics("gpu-scheduler")
     metrics.registry.register(idle_capacity())
+    metrics.registry.register(idle_costs())
 
     text = generate_latest(metrics.registry).decode()
-    assert served(text) == tabled([*devices(), *scheduler()])
+    assert served(text) == tabled([*devices(), *costs(), *scheduler()])
 
 
 def test_page_has_every_metric_of_the_webhook() -> None:
@@ -42,6 +43,7 @@ def test_page_has_every_metric_of_the_webhook() -> None:
 
 
 def test_no_metric_has_pods_as_a_label() -> None:
-    labels = {label for _, _, names, _ in (*devices(), *scheduler(), *webhook()) for label in names}
+    rows = (*devices(), *costs(), *scheduler(), *webhook())
+    labels = {label for _, _, names, _ in rows for label in names}
 
     assert labels.isdisjoint({"pod", "uid", "container"})

@@ -10,6 +10,7 @@ from scheduler.report.dashboard.pages.page import Shape
 from scheduler.report.dashboard.pages.waiting_sums import WaitingSums
 from scheduler.report.decisions.api_types import Capacity
 from scheduler.report.wall_times import LoopTimes
+from scheduler.state.capacity.cost import CostSummary
 from scheduler.state.capacity.node_devices import Amounts
 from scheduler.state.capacity.summary import NamespaceCapacity, QuotaUse
 
@@ -34,11 +35,28 @@ Costs = Mapping[str, TeamCost]
 NO_COSTS: Final[Costs] = MappingProxyType({})
 
 
+def team_costs(summary: CostSummary) -> Costs:
+    """The costs by namespace; none without a price table, where GPUs have no price."""
+    currency = summary.prices.currency
+    if not currency:
+        return NO_COSTS
+    return {
+        one.namespace: TeamCost(
+            per_hour=float(one.per_hour),
+            currency=currency,
+            gpus=float(one.gpus),
+            unpriced=float(one.unpriced),
+            saved_per_hour=float(one.saved_per_hour),
+        )
+        for one in summary.namespaces()
+    }
+
+
 class Team(Shape, frozen=True, kw_only=True):
     """One namespace.
 
     ``idle`` is not known to the scheduler, which does not see the use of a device; ``cost`` is
-    null without a cost report.
+    null without a price table.
     """
 
     namespace: str
