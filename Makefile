@@ -79,6 +79,10 @@ test: test-unit test-charts test-controlplane ## every test without root: unit a
 controlplane: $(STAMP) ## find or build the Kubernetes programs (the first time takes minutes)
 	$(BIN)/python -m tools.controlplane build
 
+.PHONY: prometheus
+prometheus: $(STAMP) ## find Prometheus, or take it from the distribution's package without installing that
+	$(BIN)/python -m tools.controlplane build --only prometheus
+
 .PHONY: test-unit
 test-unit: $(STAMP) ## unit, property and HTTP tests, and 300 recorded sequences of kube-scheduler (about 3 min)
 	$(BIN)/pytest -n 2 --durations=15 tests/unit tests/property tests/http tests/differential $(PYTEST_ARGS)
