@@ -193,6 +193,14 @@ class Metrics:
         """Count a contained exception (``report/containment``)."""
         self.internal_errors.labels(part).inc()
 
+    @staticmethod
+    def begin_at_zero(counter: Counter, *label_values: tuple[str, ...]) -> None:
+        """Show these series before their first event: without a former value, ``rate`` and
+        ``increase`` of Prometheus do not see the first one.
+        """
+        for values in label_values:
+            counter.labels(*values)
+
     def _counter(self, name: str) -> Counter:
         text, labels = COUNTERS[name]
         return Counter(name, text, labels, registry=self.registry)
