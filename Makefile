@@ -137,6 +137,12 @@ demo: $(STAMP) ## the demo on a real API server; make demo ARGS=--keep leaves it
 picture: controlplane ## write the picture of gpuctl why in README.md, from a running product
 	$(BIN)/python -m tools.why_picture
 
+.PHONY: grafana-picture
+grafana-picture: controlplane prometheus ## draw docs/images/grafana-*.svg: the panels of the dashboards, with the data of a test run
+	GRAFANA_DATA=$(CURDIR)/build/grafana $(BIN)/pytest -q tests/controlplane/monitoring
+	$(BIN)/python -m tools.monitoring.picture build/grafana/gpu-scheduler.json docs/images/grafana-gpu-scheduler.svg
+	$(BIN)/python -m tools.monitoring.picture build/grafana/gpus-dcgm.json docs/images/grafana-gpus-dcgm.svg
+
 .PHONY: lab
 lab: $(STAMP) ## every part of the GPU scheduling lab on a real API server, and its report (1 min); ARGS="--report FILE"
 	$(BIN)/python -m tools.lab $(ARGS)
