@@ -85,8 +85,6 @@ class App:
         self._metrics = Metrics(config.scheduler_name)
         self._sources, self._inbox = sources, sources.inbox
         sources.attach(_SourceMetrics(self._metrics, config.leader_election.resource_name))
-        kinds = [(one.kind,) for one in sources.reflectors]
-        self._metrics.begin_at_zero(self._metrics.watch_failures, *kinds)
 
         # The state.
         pipeline = config.pipeline()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from scheduler.model.crd.migration_result import MigrationResult
 from tests.charts.rendering import SCHEDULER, objects, one, settings
@@ -18,7 +19,9 @@ from tools.charts.dashboard import SCHEDULER as BOARD
 from tools.charts.dashboard_gpus import HELD_IDLE, IDLE
 from tools.charts.dashboard_queries import Panel, filtered, labels, metrics
 
-PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "troubleshooting.md"
+MONITORING = DOCS / "monitoring.md"
 BOARDS = (BOARD, GPUS, UTILIZATION)
 PANELS = [panel for board in BOARDS for panel in board.panels]
 #: Every name in an expression that belongs to the programs or to the DCGM exporter.
@@ -262,3 +265,34 @@ def test_a_node_links_to_its_gpus() -> None:
     path, _, variable = link["url"].partition("?var-")
     assert path == f"/d/{json.loads(render(GPUS))['uid']}"
     assert variable.partition("=")[0] in GPUS.variables
+
+
+@pytest.mark.parametrize("of", [BOARD, GPUS], ids=by_uid)
+def test_page_has_every_row_of_the_dashboards(of: Board) -> None:
+    page = MONITORING.read_text(encoding="utf-8")
+    _, _, section = page.partition(f"\n## {of.title}\n")
+    rows = re.findall(
+        r"^\| ([^|]+?)(?: \(collapsed\))? \| [^|]+\|$", section.split("\n## ")[0], re.M
+    )
+
+    assert rows == ["row", *dict.fromkeys(panel.row for panel in of.panels)]
+
+
+def test_scrape_configuration_of_the_page_equals_the_monitor() -> None:
+    """For a Prometheus without the operator: the same ports, schemes and honored labels."""
+    text = MONITORING.read_text(encoding="utf-8")
+    values, configuration = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.S))
+    words = [
+        f"metrics.{name}.enabled={str(one['enabled']).lower()}"
+        for name, one in values["metrics"].items()
+    ]
+    found = objects(SCHEDULER, *settings(*words))
+    endpoints = one(found, "ServiceMonitor")["spec"]["endpoints"]
+    jobs = configuration["scrape_configs"]
+
+    assert {"PrometheusRule", "ServiceMonitor"} <= {each["kind"] for each in found}
+    assert [job["relabel_configs"][0]["regex"] for job in jobs] == [e["port"] for e in endpoints]
+    assert [job.get("scheme") for job in jobs] == [e.get("scheme") for e in endpoints]
+    assert [job.get("honor_labels") for job in jobs] == [e.get("honorLabels") for e in endpoints]
+    services = {each["metadata"]["name"] for each in found if each["kind"] == "Service"}
+    assert {job["job_name"] for job in jobs} <= services

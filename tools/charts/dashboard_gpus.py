@@ -16,7 +16,7 @@ IDLE: Final = "30m"
 _USED: Final = "DCGM_FI_DEV_FB_USED"
 _FREE: Final = "DCGM_FI_DEV_FB_FREE"
 _DEVICE: Final = "{{Hostname}} GPU {{gpu}} {{GPU_I_PROFILE}} {{GPU_I_ID}}"
-_OF_POD: Final = f"{_DEVICE} {{{{namespace}}}}/{{{{pod}}}}"
+_OF_POD: Final = f"{_DEVICE} {{{{namespace}}}} {{{{pod}}}}"
 _BY: Final = "cluster, Hostname, gpu, GPU_I_PROFILE, GPU_I_ID"
 
 

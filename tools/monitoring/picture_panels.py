@@ -212,7 +212,9 @@ def _table(panel: Json, box: Box) -> Iterator[str]:
     columns = [*names, *values]
     share = box.width / max(len(columns), 1)
     for at, name in enumerate(columns):
-        yield text(box.x + at * share, box.y + 12, fitting(name, share), weight="bold", fill=MUTED)
+        yield text(
+            box.x + at * share, box.y + 12, fitting(name, share - 8, 13), weight="bold", fill=MUTED
+        )
     for row, (labels, amounts) in enumerate(sorted(lines.items())):
         y = box.y + 14 + (row + 1) * LINE_Y
         if y > box.y + box.height:
@@ -222,4 +224,4 @@ def _table(panel: Json, box: Box) -> Iterator[str]:
             unit = next((p["value"] for p in units.get(name, ()) if p["id"] == "unit"), "short")
             known = dict(labels).get(name, "")
             shown = number(amounts[name], unit) if name in amounts else known
-            yield text(box.x + at * share, y, fitting(shown, share - 6), fill=TEXT)
+            yield text(box.x + at * share, y, fitting(shown, share - 8, 13), fill=TEXT)

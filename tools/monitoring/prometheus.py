@@ -60,7 +60,7 @@ class Prometheus:
         self._program = start("prometheus", command, log=self._log, home=self._directory)
         try:
             wait_until(self._is_ready, what="Prometheus to be ready", timeout_s=START_S)
-        except BaseException:
+        except BaseException:  # after an interrupt too, it does not keep running
             self.__exit__()
             raise
         return self

@@ -38,14 +38,15 @@ SMALL: Final = "nvidia.com/mig-1g.10gb"
 WHOLE, LOSING, CUT, DYNAMIC, CLAIMED = "whole-1", "whole-2", "cut-1", "dynamic-1", "claimed-1"
 RECORDED: Final = "real-1"
 POOL: Final = "run.ai/simulated-gpu-node-pool"
-_A100: Final = "NVIDIA-A100-SXM4-80GB"
+_A100: Final = "NVIDIA A100-SXM4-80GB"
 _LAYOUT: Final = {"mig-devices": {"2g.20gb": 1, "1g.10gb": 3}}
 POOLS: Final[Json] = {
+    "migStrategy": "mixed",
     "nodePools": {
         "whole": {"gpus": [{"type": _A100, "count": 4}]},
         "cut": {"gpuProduct": _A100, "gpuCount": 4, "gpuMemory": 81920, "mig": _LAYOUT},
         "dynamic": {"gpus": [{"type": _A100, "count": 1}]},
-    }
+    },
 }
 #: Short times, so that a migration does not wait.
 CONFIG: Final = {
@@ -72,6 +73,8 @@ class MonitoredCluster:
         self.team = Watcher(plane, TEAM)
         self.rendered = objects(SCHEDULER, *settings(*MONITORING))
         self.prometheus: Prometheus
+        #: Since when everything is healthy, in seconds since 1970.
+        self.calm_at = 0.0
 
     @property
     def boards(self) -> dict[str, str]:
