@@ -164,19 +164,6 @@ def test_every_query_of_a_dashboard_has_data(
         what="data of every query",
         last=lambda: empty(troubled, asked),
     )
-    folder = os.environ.get("GRAFANA_DATA")
-    if folder and not values:
-        write_data(Path(folder) / board, troubled, asked)
-
-
-def write_data(path: Path, cluster: MonitoredCluster, asked: list[Target]) -> None:
-    """For ``make grafana-picture``: the dashboard, and the data of each panel's queries."""
-    data: dict[str, list[list[Json]]] = {}
-    for target in asked:
-        data.setdefault(target.title, []).append(target.data(cluster.prometheus, SECONDS))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    board = json.loads(cluster.boards[path.name])
-    path.write_text(json.dumps({"board": board, "data": data}), encoding="utf-8")
 
 
 def test_idle_devices_are_those_of_pods_that_do_not_use_them(troubled: MonitoredCluster) -> None:
@@ -242,6 +229,8 @@ def test_a_stopped_standby_and_a_stopped_leader_fire_alerts(troubled: MonitoredC
     """The webhook stays: it has to decide without the scheduler."""
     names = {one["alertname"] for one in firing(troubled)}
     assert names.isdisjoint({STOPPED, *BOTH_STOPPED})
+    if folder := os.environ.get("GRAFANA_DATA"):
+        write_data(Path(folder), troubled)
 
     troubled.standby.stop("scheduler")
     wait_until(lambda: fired(troubled, STOPPED, {}), what=STOPPED, last=troubled.prometheus.alerts)
@@ -255,6 +244,18 @@ def test_a_stopped_standby_and_a_stopped_leader_fire_alerts(troubled: MonitoredC
         return {*BOTH_STOPPED} <= {one["alertname"] for one in firing(troubled)}
 
     wait_until(is_told, what=f"{BOTH_STOPPED}", last=troubled.prometheus.alerts)
+
+
+def write_data(folder: Path, cluster: MonitoredCluster) -> None:
+    """For ``make grafana-picture``: each dashboard, and the data of its panels' queries."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, board in cluster.boards.items():
+        data: dict[str, list[list[Json]]] = {}
+        for target in targets(board, {}):
+            found = target.data(cluster.prometheus, SECONDS)
+            data.setdefault(target.title, []).append(found)
+        told = {"board": json.loads(board), "data": data}
+        (folder / name).write_text(json.dumps(told), encoding="utf-8")
 
 
 def unverified() -> ssl.SSLContext:
