@@ -155,7 +155,7 @@ def _add_nodes(cluster: MonitoredCluster) -> None:
 
 def _scraped(cluster: MonitoredCluster, replicas: list[Product], sample: str) -> list[Json]:
     """What the operator makes of our ServiceMonitor, and of those of two DCGM exporters: one with
-    honorLabels as the fake GPU operator's page says, one without, as NVIDIA's chart has it.
+    honorLabels, and one without, which is the default of NVIDIA's chart.
     """
     container = {"health": "scheduler", "webhook": "webhook"}
     pods = [
