@@ -79,6 +79,10 @@ test: test-unit test-dashboard test-charts test-controlplane ## every test witho
 controlplane: $(STAMP) ## find or build the Kubernetes programs (the first time takes minutes)
 	$(BIN)/python -m tools.controlplane build
 
+.PHONY: prometheus
+prometheus: $(STAMP) ## find Prometheus, or take it from the distribution's package without installing that
+	$(BIN)/python -m tools.controlplane build --only prometheus
+
 .PHONY: test-unit
 test-unit: $(STAMP) ## unit, property and HTTP tests, and 300 recorded sequences of kube-scheduler (about 3 min)
 	$(BIN)/pytest -n 2 --durations=15 tests/unit tests/property tests/http tests/differential $(PYTEST_ARGS)
@@ -140,6 +144,12 @@ picture: controlplane ## write the picture of gpuctl why in README.md, from a ru
 .PHONY: dashboard-pictures
 dashboard-pictures: $(STAMP) ## write docs/images/dashboard-*.png from a running product (chromium)
 	$(BIN)/python -m tests.dashboard.pictures
+
+.PHONY: grafana-picture
+grafana-picture: controlplane prometheus ## draw docs/images/grafana-*.svg: the panels of the dashboards, with the data of a test run
+	GRAFANA_DATA=$(CURDIR)/build/grafana $(BIN)/pytest -q tests/controlplane/monitoring
+	$(BIN)/python -m tools.monitoring.picture build/grafana/gpu-scheduler.json docs/images/grafana-gpu-scheduler.svg
+	$(BIN)/python -m tools.monitoring.picture build/grafana/gpus-dcgm.json docs/images/grafana-gpus-dcgm.svg
 
 .PHONY: lab
 lab: $(STAMP) ## every part of the GPU scheduling lab on a real API server, and its report (1 min); ARGS="--report FILE"

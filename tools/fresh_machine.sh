@@ -119,6 +119,9 @@ if [[ -n $goroot ]]; then
   path=/usr/local/go/bin:$path
 fi
 
+# As after the first command of an administrator: the tests take Prometheus out of its package.
+chroot "$root" apt-get update --quiet >/dev/null
+
 home=/home/user
 chroot "$root" useradd --create-home --home-dir "$home" --shell /bin/bash user
 git clone --quiet --no-hardlinks "$repository" "$root$home/gpu-scheduler"

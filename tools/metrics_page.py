@@ -26,8 +26,10 @@ name has the prefix `gpu_scheduler_`, so that no series mixes with kube-schedule
 kube-scheduler has too keeps its name behind the prefix. Label values come from closed lists, and
 none is the name of a pod. Beside these, both programs have `process_*` of the Prometheus client:
 memory, processor time, open files and the time of the start. A scrape configuration of your own
-that adds a label `namespace` needs `honor_labels: true`; else Prometheus renames that of the
-metrics, and the dashboard of `metrics.dashboards.enabled` finds no namespace.
+that adds a label `namespace` needs `honor_labels: true`
+([monitoring.md](monitoring.md#honorlabels)).
+Series of rare events (results of attempts, Bindings, migrations and partitions, contained errors)
+begin at 0: `increase` does not see the first event of a series that begins at 1.
 
 The gauges of devices are sums of the scheduler's state at the time of the scrape, by the same code
 as [`gpuctl top`](capacity.md). Only the leader has them, so a sum over replicas is right. The cost

@@ -36,6 +36,7 @@ class BindingController:
         self._binder = binder
         self._metrics = metrics
         self._assumed: dict[str, AssumedPlacement] = {}
+        metrics.begin_at_zero(metrics.binds, *((one.value,) for one in ev.BindOutcome))
 
     def assume(self, placement: Placement, entry: QueuedPodInfo, record: Record) -> None:
         """Store a placement; its Binding is started at once or when its node is ready."""

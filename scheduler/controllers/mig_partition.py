@@ -40,6 +40,8 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.effects import NOTHING, Effects
 
 TIMEOUT_S: Final = 60.0
+#: The results of requests, as the metric counts them.
+RESULTS: Final = ("ready", "failed", "timeout")
 
 log = structlog.get_logger("mig-partition")
 
@@ -74,6 +76,7 @@ class PartitionController:
     ) -> None:
         self._cluster = cluster
         self._metrics = metrics
+        metrics.begin_at_zero(metrics.mig_partitions, *((one,) for one in RESULTS))
         self._wall = wall
         self._timeout_s = timeout_s
         self._mig_config = mig_config

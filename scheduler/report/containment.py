@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import traceback
 from types import TracebackType
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import structlog
 
@@ -31,6 +31,7 @@ class Containment:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._logged: dict[str, None] = {}
+        metrics.begin_at_zero(metrics.internal_errors, *((part,) for part in get_args(Part)))
 
     def __call__(self, part: Part, about: str) -> Contained:
         """A context manager: an exception in its block ends the block and nothing else."""

@@ -151,6 +151,10 @@ HISTOGRAMS: dict[str, tuple[str, tuple[str, ...], tuple[float, ...]]] = {
 }
 
 
+#: The results of scheduling attempts.
+ATTEMPT_RESULTS = ("scheduled", "unschedulable", "error")
+
+
 class Metrics:
     """The scheduler's metrics, in a registry of their own. ``profile`` is the scheduler's name."""
 
@@ -188,10 +192,19 @@ class Metrics:
         self._gauge("gpu_scheduler_build_info").labels(version()).set(1)
         self.algorithm_s = self._histogram("gpu_scheduler_scheduling_algorithm_duration_seconds")
         self.sli_s = self._histogram("gpu_scheduler_pod_scheduling_sli_duration_seconds")
+        self.begin_at_zero(self.attempts, *((one, profile) for one in ATTEMPT_RESULTS))
 
     def count_internal_error(self, part: str) -> None:
         """Count a contained exception (``report/containment``)."""
         self.internal_errors.labels(part).inc()
+
+    @staticmethod
+    def begin_at_zero(counter: Counter, *label_values: tuple[str, ...]) -> None:
+        """Show these series before their first event: without a former value, ``rate`` and
+        ``increase`` of Prometheus do not see the first one.
+        """
+        for values in label_values:
+            counter.labels(*values)
 
     def _counter(self, name: str) -> Counter:
         text, labels = COUNTERS[name]

@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from scheduler.model.crd.migration_result import MigrationResult
 from tests.charts.rendering import SCHEDULER, objects, one, settings
-from tools.charts.dashboard import GPUS, render
+from tools.charts.dashboard import GPUS, UTILIZATION, Board, render
 from tools.charts.dashboard import SCHEDULER as BOARD
+from tools.charts.dashboard_gpus import HELD_IDLE, IDLE
 from tools.charts.dashboard_queries import Panel, filtered, labels, metrics
 
-PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
-PANELS = (*BOARD.panels, *GPUS.panels)
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "troubleshooting.md"
+MONITORING = DOCS / "monitoring.md"
+BOARDS = (BOARD, GPUS, UTILIZATION)
+PANELS = [panel for board in BOARDS for panel in board.panels]
 #: Every name in an expression that belongs to the programs or to the DCGM exporter.
 NAME = re.compile(r"\b(?:gpu_scheduler|scheduler|leader_election|DCGM)_\w+\b")
 VARIABLE = re.compile(r"\$\{?(\w+)")
@@ -29,8 +34,12 @@ LEGEND = re.compile(r"\{\{(\w+)\}\}")
 ALERTS = "metrics.prometheusRule.enabled=true"
 
 
-def names(panel: Panel) -> str:
+def by_title(panel: Panel) -> str:
     return panel.title
+
+
+def by_uid(board: Board) -> str:
+    return board.uid
 
 
 def asked(text: str) -> set[str]:
@@ -52,7 +61,7 @@ def rules(*sets: str) -> list[dict[str, Any]]:
     return list(group["rules"])
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=names)
+@pytest.mark.parametrize("panel", PANELS, ids=by_title)
 def test_panels_query_existing_series_and_labels(panel: Panel) -> None:
     for query in panel.queries:
         series = set(NAME.findall(query.expression))
@@ -64,16 +73,12 @@ def test_panels_query_existing_series_and_labels(panel: Panel) -> None:
         assert asked(query.expression) | asked(legend) <= has
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=names)
+@pytest.mark.parametrize("panel", PANELS, ids=by_title)
 def test_panels_have_a_description_and_a_unit(panel: Panel) -> None:
     assert panel.description.endswith(".")
     assert panel.unit
     for query in panel.queries:
-        assert re.findall(r"\[(.*?)\]", query.expression) in (
-            [],
-            ["$__rate_interval"],
-            ["$__rate_interval"] * 2,
-        )
+        assert set(re.findall(r"\[(.*?)\]", query.expression)) <= {"$__rate_interval", IDLE}
 
 
 def test_every_series_is_filtered_by_the_variables_it_has() -> None:
@@ -91,23 +96,31 @@ def test_every_series_is_filtered_by_the_variables_it_has() -> None:
                 assert {f'{label}=~"${label}"' for label in has} <= set(inside.split(","))
 
 
-@pytest.mark.parametrize("rendered", [render(BOARD), render(GPUS)], ids=["scheduler", "gpus"])
-def test_only_variables_of_the_dashboard_are_used(rendered: str) -> None:
+@pytest.mark.parametrize("of", BOARDS, ids=by_uid)
+def test_only_variables_of_the_dashboard_are_used(of: Board) -> None:
+    rendered = render(of)
     known = {each["name"] for each in json.loads(rendered)["templating"]["list"]}
     targets = [target for panel in board(rendered) for target in panel.get("targets", ())]
     used = {name for target in targets for name in VARIABLE.findall(target["expr"])}
 
     assert targets
-    assert used - {"__rate_interval"} <= known
+    assert used - {"__rate_interval", "1"} == known - {"datasource"}  # 1: of label_replace
     assert {"uid": "${datasource}", "type": "prometheus"} in (
         panel.get("datasource") for panel in board(rendered)
     )
 
 
-def test_all_of_a_variable_finds_series_without_its_label() -> None:
-    _, *variables = json.loads(render(BOARD))["templating"]["list"]
+@pytest.mark.parametrize(
+    ("of", "names"),
+    [
+        pytest.param(BOARD, ["cluster", "job", "namespace", "model", "node"], id="scheduler"),
+        pytest.param(GPUS, ["cluster", "Hostname", "modelName"], id="gpus"),
+    ],
+)
+def test_all_of_a_variable_finds_series_without_its_label(of: Board, names: list[str]) -> None:
+    _, *variables = json.loads(render(of))["templating"]["list"]
 
-    assert [each["name"] for each in variables] == ["cluster", "job", "namespace", "model", "node"]
+    assert [each["name"] for each in variables] == names
     for each in variables:
         assert each["includeAll"]
         assert each["multi"]
@@ -115,9 +128,9 @@ def test_all_of_a_variable_finds_series_without_its_label() -> None:
         assert metrics(each["definition"].replace("(webhook_)?", "")) <= labels().keys()
 
 
-@pytest.mark.parametrize("rendered", [render(BOARD), render(GPUS)], ids=["scheduler", "gpus"])
-def test_panels_have_unique_ids_and_do_not_overlap(rendered: str) -> None:
-    found = board(rendered)
+@pytest.mark.parametrize("of", BOARDS, ids=by_uid)
+def test_panels_have_unique_ids_and_do_not_overlap(of: Board) -> None:
+    found = board(render(of))
     assert len({panel["id"] for panel in found}) == len(found)
 
     squares = [set(cells(panel["gridPos"])) for panel in found]
@@ -142,7 +155,7 @@ def test_rows_answer_in_order_and_the_last_is_collapsed() -> None:
 
 def test_alerts_query_existing_series_and_have_advice() -> None:
     found = rules()
-    assert len(found) == 11
+    assert len(found) == 12
     for rule in found:
         series = set(NAME.findall(rule["expr"]))
         assert series
@@ -223,9 +236,63 @@ def test_monitoring_objects_can_be_in_the_namespace_of_prometheus() -> None:
     assert dashboards["metadata"]["annotations"] == {"grafana_folder": "GPUs"}
 
 
-def test_the_dashboard_is_shipped_with_the_label_of_the_sidecar() -> None:
+def test_dashboards_are_shipped_with_the_label_of_the_sidecar() -> None:
     found = objects(SCHEDULER, *settings("metrics.dashboards.enabled=true"))
     gpu_models = one(found, "ConfigMap", "gpu-scheduler-dashboards")
     assert gpu_models["metadata"]["labels"]["grafana_dashboard"] == "1"
-    (content,) = gpu_models["data"].values()
-    assert json.loads(content) == json.loads(render(BOARD))
+    shipped = {name: json.loads(text) for name, text in gpu_models["data"].items()}
+    assert shipped == {
+        "gpu-scheduler.json": json.loads(render(BOARD)),
+        "gpus-dcgm.json": json.loads(render(GPUS)),
+    }
+
+
+def test_alert_about_idle_devices_has_the_expression_of_its_panel() -> None:
+    (rule,) = [each for each in rules() if each["alert"] == "GpuSchedulerHeldButIdle"]
+
+    assert f"count by (cluster, namespace) ({HELD_IDLE}) and on (cluster) " in rule["expr"]
+    (panel,) = [panel for panel in GPUS.panels if panel.title == "Held but idle"]
+    assert [query.expression for query in panel.queries] == [HELD_IDLE]
+
+
+def test_a_node_links_to_its_gpus() -> None:
+    (panel,) = [panel for panel in board(render(BOARD)) if panel["title"] == "Devices by node"]
+    (override,) = [
+        one for one in panel["fieldConfig"]["overrides"] if one["matcher"]["options"] == "node"
+    ]
+    ((link,),) = [one["value"] for one in override["properties"]]
+
+    path, _, variable = link["url"].partition("?var-")
+    assert path == f"/d/{json.loads(render(GPUS))['uid']}"
+    assert variable.partition("=")[0] in GPUS.variables
+
+
+@pytest.mark.parametrize("of", [BOARD, GPUS], ids=by_uid)
+def test_page_has_every_row_of_the_dashboards(of: Board) -> None:
+    page = MONITORING.read_text(encoding="utf-8")
+    _, _, section = page.partition(f"\n## {of.title}\n")
+    rows = re.findall(
+        r"^\| ([^|]+?)(?: \(collapsed\))? \| [^|]+\|$", section.split("\n## ")[0], re.M
+    )
+
+    assert rows == ["row", *dict.fromkeys(panel.row for panel in of.panels)]
+
+
+def test_scrape_configuration_of_the_page_equals_the_monitor() -> None:
+    """For a Prometheus without the operator: the same ports, schemes and honored labels."""
+    text = MONITORING.read_text(encoding="utf-8")
+    values, configuration = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", text, re.S))
+    words = [
+        f"metrics.{name}.enabled={str(one['enabled']).lower()}"
+        for name, one in values["metrics"].items()
+    ]
+    found = objects(SCHEDULER, *settings(*words))
+    endpoints = one(found, "ServiceMonitor")["spec"]["endpoints"]
+    jobs = configuration["scrape_configs"]
+
+    assert {"PrometheusRule", "ServiceMonitor"} <= {each["kind"] for each in found}
+    assert [job["relabel_configs"][0]["regex"] for job in jobs] == [e["port"] for e in endpoints]
+    assert [job.get("scheme") for job in jobs] == [e.get("scheme") for e in endpoints]
+    assert [job.get("honor_labels") for job in jobs] == [e.get("honorLabels") for e in endpoints]
+    services = {each["metadata"]["name"] for each in found if each["kind"] == "Service"}
+    assert {job["job_name"] for job in jobs} <= services

@@ -17,7 +17,8 @@ SCHEDULER: Final = CHARTS / "gpu-scheduler"
 IMAGE: Final = CHARTS / "_image.tpl"
 DASHBOARDS: Final = {
     "gpu-scheduler/files/dashboards/gpu-scheduler.json": dashboard.SCHEDULER,
-    "fake-gpu-operator/files/dashboards/gpu-dashboard.json": dashboard.GPUS,
+    "gpu-scheduler/files/dashboards/gpus-dcgm.json": dashboard.GPUS,
+    "fake-gpu-operator/files/dashboards/gpu-dashboard.json": dashboard.UTILIZATION,
 }
 #: The files of cluster/ that each chart installs.
 INSTALLED: Final = {

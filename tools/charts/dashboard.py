@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
+from tools.charts import dashboard_gpus as gpus
 from tools.charts import dashboard_operation as operation
 from tools.charts import dashboard_panels as panels
 from tools.charts.dashboard_queries import Kind, Panel, Query, filtered
@@ -48,7 +49,18 @@ SCHEDULER: Final = Board(
     },
     collapsed="Scheduler",
 )
-GPUS: Final = Board("gpu-utilization", "GPU Utilization", operation.PER_GPU, {})
+GPUS: Final = Board(
+    operation.GPUS_UID,
+    "GPUs by DCGM",
+    gpus.PANELS,
+    {
+        "cluster": "label_values(DCGM_FI_DEV_FB_USED, cluster)",
+        "Hostname": "label_values(DCGM_FI_DEV_FB_USED, Hostname)",
+        "modelName": "label_values(DCGM_FI_DEV_FB_USED, modelName)",
+    },
+)
+#: With the titles of the former operator's dashboard.
+UTILIZATION: Final = Board("gpu-utilization", "GPU Utilization", operation.PER_GPU, {})
 
 _WIDTH: Final = 24
 _SIZES: Final[dict[Kind, tuple[int, int]]] = {
@@ -234,8 +246,8 @@ def _merged(panel: Panel) -> list[Json]:
 
 
 def _columns(panel: Panel) -> list[Json]:
-    """The columns with a unit of their own, which alone have the panel's colors."""
-    return [
+    """The columns with a unit of their own, which alone have the panel's colors, and links."""
+    found: list[Json] = [
         {
             "matcher": {"id": "byName", "options": query.legend},
             "properties": [
@@ -246,3 +258,8 @@ def _columns(panel: Panel) -> list[Json]:
         for query in panel.queries
         if query.unit
     ]
+    if panel.link is not None:
+        name, title, url = panel.link
+        shown = [{"id": "links", "value": [{"title": title, "url": url}]}]
+        found.append({"matcher": {"id": "byName", "options": name}, "properties": shown})
+    return found

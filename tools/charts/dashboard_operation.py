@@ -7,6 +7,8 @@ from typing import Final
 from tools.charts.dashboard_queries import Panel, Query, per_hour, per_minute, quantiles
 
 CERTIFICATE_MIN_DAYS: Final = 7
+#: The dashboard of the DCGM exporter's metrics.
+GPUS_UID: Final = "gpu-scheduler-gpus"
 
 _ADMISSIONS: Final = "rate(gpu_scheduler_admissions_total[$__rate_interval])"
 _STATES: Final = ("free", "held", "failed", "unavailable")
@@ -77,7 +79,7 @@ NODES: Final[tuple[Panel, ...]] = (
     Panel(
         *("Nodes", "Devices by node", "table"),
         "Each node's devices by state. failed: drain the node; unavailable: the node is cordoned or"
-        " not ready. The link above leads to the utilization of its GPUs.",
+        " not ready. A node's name links to its GPUs by DCGM.",
         tuple(
             Query(
                 "sum by (cluster, node, model, device)"
@@ -87,6 +89,7 @@ NODES: Final[tuple[Panel, ...]] = (
             for state in _STATES
         ),
         "short",
+        link=("node", "GPUs of this node", f"/d/{GPUS_UID}?var-Hostname=${{__value.raw}}"),
     ),
     Panel(
         *("Nodes", "Pods rejected by nodes per hour", "timeseries"),

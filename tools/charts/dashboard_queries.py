@@ -31,13 +31,30 @@ class Panel(NamedTuple):
     unit: str
     thresholds: tuple[tuple[float, str], ...] = ()
     is_stacked: bool = False
+    #: A column of a table and what it links to; ``${__value.raw}`` is the value of the column.
+    link: tuple[str, str, str] | None = None
 
 
 _METRIC: Final = re.compile(r"\b(?P<name>(?:gpu_scheduler|DCGM_FI)_\w+)(?:\{(?P<own>[^}]*)\})?")
-#: Metrics of the DCGM exporter; only the label of the cluster has the same meaning there.
+#: Labels of pods in the DCGM exporter. A Prometheus that does not honor them renames them.
+POD_LABELS: Final = ("namespace", "pod", "container")
+#: Metrics of the DCGM exporter that its default list of counters has, with their labels. A metric
+#: of a MIG instance also has the two labels of the instance.
 EXPORTED: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
-    ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_GPU_TEMP"),
-    ("cluster", "Hostname", "gpu", "pod"),
+    (
+        "DCGM_FI_DEV_GPU_UTIL",
+        "DCGM_FI_DEV_FB_USED",
+        "DCGM_FI_DEV_FB_FREE",
+        "DCGM_FI_DEV_GPU_TEMP",
+        "DCGM_FI_DEV_POWER_USAGE",
+        "DCGM_FI_DEV_XID_ERRORS",
+        "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+    ),
+    (
+        *("cluster", "Hostname", "modelName", "gpu", "UUID", "GPU_I_ID", "GPU_I_PROFILE"),
+        *POD_LABELS,
+        *(f"exported_{label}" for label in POD_LABELS),
+    ),
 )
 
 

@@ -33,6 +33,8 @@ class MigrationEvents:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._reported: dict[str, set[Blocker | None]] = {}
+        results = [(one.value, end.label) for one in MigrationKind for end in MigrationResult]
+        metrics.begin_at_zero(metrics.moves, *results)
 
     def is_reported(self, pod: Pod, blocker: Blocker | None) -> bool:
         """Whether the event exists; None stands for a possible migration."""

@@ -189,11 +189,13 @@ def _of_indexes(
     node_info: NodeInfo, node: Node, amounts: dict[str, DeviceAmount], held: frozenset[int]
 ) -> tuple[dict[str, DeviceAmount], str]:
     """GPUs that the scheduler gives by index; without a count there are only those that are
-    held.
+    held. No more are free than the plugin advertises, since pods request them from it.
     """
     there = gpu_indexes(node_info)
     unknown = node_info.usage.unknown
     free = max(0, len(node_info.free_indexes()) - unknown)
+    if GPU in amounts:
+        free = min(free, amounts[GPU].free)
     in_use = len(held) + unknown
     amounts[GPU] = DeviceAmount(max(len(there), in_use), in_use, free, len(node.failed_gpus - held))
     if len(there) > DRAWN_MAX or unknown:

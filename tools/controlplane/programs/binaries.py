@@ -1,6 +1,6 @@
 """Finds the programs of a control plane, or builds them.
 
-    variables -> PATH -> cache -> (an archive, optional) -> build
+    variables -> PATH -> cache -> (an archive, optional) -> build, or a package of the distribution
 
 Concurrent runs do not build a program twice. Long steps show their progress.
 """
@@ -16,6 +16,7 @@ from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.programs.archive import take_from
 from tools.controlplane.programs.build import build, check_needs, expected_s
 from tools.controlplane.programs.cache import Cache
+from tools.controlplane.programs.distribution import take_package
 from tools.controlplane.programs.locate import find
 from tools.controlplane.programs.progress import Patience, Progress, duration
 from tools.controlplane.programs.toolchain import Toolchain, find_or_fetch
@@ -80,6 +81,9 @@ def _make_alone(
     if archive is not None:
         todo = [each for each in programs if each.name not in made]
         made |= take_from(archive, todo, cache, progress)
+    for each in programs:
+        if each.debian and each.name not in made:
+            made[each.name] = take_package(each, cache, environ, progress)
     todo = [each for each in programs if each.name not in made]
     if todo:
         names = ", ".join(each.name for each in todo)

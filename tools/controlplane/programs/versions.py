@@ -1,6 +1,7 @@
 """The programs of a control plane: versions and builds.
 
-A test compares these versions with ``modules/*/go.mod``. No other file contains a version. The
+A test compares these versions with ``modules/*/go.mod``. No other file contains a version, except
+that a program of the distribution (Prometheus) has the version of the distribution. The
 variable ``KUBERNETES`` selects another supported version of the control plane:
 ``KUBERNETES=1.34.4 make test-controlplane``.
 """
@@ -28,6 +29,8 @@ CONTAINERD: Final = "2.4.2"
 RUNC: Final = "1.5.3"
 CNI: Final = "1.10.0"
 ARGOCD: Final = "3.6.1"
+#: The oldest one that the tests run with: that of Debian 12.
+PROMETHEUS: Final = "2.42"
 
 #: The minimum Go version of the modules; some programs need a newer one.
 GO_MIN: Final = (1, 26)
@@ -58,8 +61,11 @@ class Program:
 
     name: str
     version: str
-    module: str
-    package: str
+    #: Of a program that is built.
+    module: str = ""
+    package: str = ""
+    #: The Debian package of a program that is not built; its version is the oldest accepted one.
+    debian: str = ""
     #: Linker flags that set the program's version.
     stamps: tuple[str, ...] = ()
     #: Build tags, and their requirements: (C library, Debian packages).
@@ -68,7 +74,7 @@ class Program:
     go_min: tuple[int, int] = GO_MIN
     version_words: tuple[str, ...] = ("--version",)
     #: Its build time with empty caches on two cores; only for the estimate.
-    build_s: int
+    build_s: int = 0
 
     @property
     def variable(self) -> str:
@@ -77,6 +83,10 @@ class Program:
 
     def is_version_of(self, output: str) -> bool:
         """Whether this output reports the expected version."""
+        if self.debian:
+            found = re.search(r"version v?(\d+)\.(\d+)\.", output)
+            least = tuple(map(int, self.version.split(".")))
+            return found is not None and tuple(map(int, found.groups())) >= least
         return re.search(rf"(?<![\d.])v?{re.escape(self.version)}(?![\d.\-])", output) is not None
 
 
@@ -213,11 +223,14 @@ _DELIVERY: Final = (
     ),
 )
 
+#: Programs that scrape the product.
+_MONITORING: Final = (Program(name="prometheus", version=PROMETHEUS, debian="prometheus"),)
+
 CONTROL_PLANE_PROGRAMS: Final = tuple(program.name for program in _CONTROL_PLANE)
 NODE_PROGRAMS: Final = tuple(program.name for program in _NODE)
 DELIVERY_PROGRAMS: Final = tuple(program.name for program in _DELIVERY)
 PROGRAMS: Final[dict[str, Program]] = {
-    one.name: one for one in (*_CONTROL_PLANE, *_NODE, *_DELIVERY)
+    one.name: one for one in (*_CONTROL_PLANE, *_NODE, *_DELIVERY, *_MONITORING)
 }
 
 

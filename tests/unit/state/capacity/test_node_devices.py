@@ -71,6 +71,15 @@ def amounts(*numbers: int) -> DeviceAmount:
         ),
         pytest.param(
             (
+                node("n1", gpus=1, with_gpu_indexes=True, labels={"nvidia.com/gpu.count": "4"}),
+                pod("a", gpus=2, node="n1", devices="gpu:0,1"),
+            ),
+            {"gpu": amounts(4, 2, 0)},
+            "##..",
+            id="the-plugin-advertises-fewer-than-pods-have",
+        ),
+        pytest.param(
+            (
                 node("n1"),
                 pod("a", map="0=n1:0,1", owner="ReplicaSet/r", node="n1", devices="gpu:0,1"),
             ),

@@ -1,0 +1,1 @@
+"""A real Prometheus beside a running product: scrape configuration, rules, and panels' queries."""
