@@ -10,10 +10,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gpuctl.cost.rows import MODEL, STATES, Amounts, Table, rounded
-from gpuctl.device_words import board, counted
+from gpuctl.device_words import counted
 from gpuctl.output.columns import Columns
 from gpuctl.output.text import plain
 from scheduler.model.cost.share import ZERO
+from scheduler.model.gpu.board_name import board
 from scheduler.report.decisions.api_types import Cost
 
 NOTHING: Final = "-"
