@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from scheduler.model.mig import layout as mig_layout
@@ -130,7 +130,7 @@ def usable_share(
     return _fill(gpu_model, kinds, taken, has_media)
 
 
-@cache
+@lru_cache(maxsize=65536)
 def _fill(
     gpu_model: GpuModel, kinds: frozenset[ProfileShape], taken: int, has_media: bool
 ) -> Fraction:
