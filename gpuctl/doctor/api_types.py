@@ -151,7 +151,7 @@ def aggregated_of(found: ApiObject) -> Aggregated:
     """An APIService with a Service, without the certificate."""
     service = found.spec["service"]
     conditions = found.status.get("conditions") or []
-    available = next((one for one in conditions if one["type"] == "Available"), {})
+    available: dict[str, str] = next((one for one in conditions if one["type"] == "Available"), {})
     return Aggregated(
         service=f"{service['namespace']}/{service['name']}",
         target=f"{service['name']}.{service['namespace']}.svc",
