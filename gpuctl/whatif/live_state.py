@@ -70,6 +70,12 @@ class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     @property
+    def waiting(self) -> set[str]:
+        """The pods without a node; one that starts and is preempted in the answer still waits."""
+        placed = {one.pod.uid for one in self.state.assumed}
+        return {pod.uid for pod in self.state.pods if not pod.node_name} - placed
+
+    @property
     def now(self) -> float:
         """The time as Unix time."""
         return epoch(self.time) or 0.0

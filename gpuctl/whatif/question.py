@@ -199,14 +199,16 @@ def _situation(
     own = [verdict for uid, verdict in verdicts.items() if uid not in known]
     pods = [_as_result(one) for one in (*own, *(not_created(pod, live.namespace) for pod in late))]
     moved = evictions.uids if evictions is not None else set()
-    gone = moved.union(pod.uid for pod in simulator.preempted)
+    preempted = [pod for pod in simulator.preempted if pod.uid not in live.waiting]
+    replaced = (pod for pod in simulator.preempted if controllers.newest(pod.uid) != pod.uid)
+    gone = moved.union(pod.uid for pod in (*preempted, *replaced))
     others = [one for uid, one in verdicts.items() if uid in known and uid not in gone]
     return Situation(
         asked=len(pods),
         starts=sum(bool(one.node) for one in pods),
         pods=tuple(pods),
         others_wait=sum(one.node is None and not one.pod.node_name for one in others),
-        preempted=tuple(pod.key for pod in simulator.preempted),
+        preempted=tuple(pod.key for pod in preempted),
         models=_models(simulator),
     )
 

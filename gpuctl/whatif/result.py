@@ -29,8 +29,8 @@ class Situation(_Shape, frozen=True, kw_only=True):
     """What becomes of the manifest's pods in one state.
 
     ``asked`` pods are created and ``starts`` of them start at once. ``others_wait`` counts pods of
-    the cluster that wait afterwards, without those that must move. ``preempted`` are the pods that
-    end for others. ``models`` are the devices afterwards.
+    the cluster that wait afterwards, without those that must move. ``preempted`` are the pods with
+    a node that end for others. ``models`` are the devices afterwards.
     """
 
     asked: int

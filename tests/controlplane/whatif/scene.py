@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from http import HTTPStatus
 from itertools import pairwise
 from pathlib import Path
@@ -145,12 +145,16 @@ class Scene:
         others = (one for one in self._here.pods() if _owner(one) != "asked")
         return sum(not node_of(one) for one in others)
 
-    def preempted(self) -> Counter[str]:
-        """The workloads of all pods that were preempted until now."""
+    def waiting_names(self) -> set[str]:
+        """The names of the pods that wait."""
+        return {one["metadata"]["name"] for one in self._here.pods() if not node_of(one)}
+
+    def preempted(self, left_out: Collection[str] = ()) -> Counter[str]:
+        """The workloads of all pods that were preempted until now, without some pods."""
         path = f"/apis/events.k8s.io/v1/namespaces/{self._here.namespace}/events"
         items = self._here.client.get(path)["items"]
         names = {one["regarding"]["name"] for one in items if one["reason"] == "Preempted"}
-        return Counter(map(owner_of_name, names))
+        return Counter(map(owner_of_name, names.difference(left_out)))
 
     def places_by_owner(self) -> Counter[tuple[str, str]]:
         """The workload and the node of every pod that has one."""

@@ -66,7 +66,8 @@ def test_answer_agrees_with_what_then_happens(
     scene = Scene(cp, product, here, case)
     scene.made = made
     scene.set_up()
-    before = scene.preempted()
+    waited = scene.waiting_names()
+    before = scene.preempted(waited)
 
     answer = scene.ask(tmp_path, of_leader=bool(seed % 2))
     scene.change(answer)
@@ -90,9 +91,9 @@ def test_answer_agrees_with_what_then_happens(
     assert _moved(moves) - scene.places_by_owner() == Counter()
     preempted = Counter(owner_of_name(key.partition("/")[2]) for key in told.get("preempted", ()))
     wait_until(
-        lambda: scene.preempted() - before == preempted,
+        lambda: scene.preempted(waited) - before == preempted,
         what=f"{preempted} to be preempted",
-        last=lambda: scene.preempted() - before,
+        last=lambda: scene.preempted(waited) - before,
     )
 
 

@@ -14,7 +14,7 @@ from gpuctl.whatif.manifest import read_manifest
 from gpuctl.whatif.question import answer, plan_of
 from gpuctl.whatif.result import WhatIf
 from scheduler.model.pods.pod import Pod
-from tests.builders import node
+from tests.builders import node, pod_json
 from tests.unit.gpuctl.cli import GPU, spec, workload
 from tests.unit.gpuctl.whatif.live_world import H100, Json, asked, live, places, running
 
@@ -51,6 +51,17 @@ def test_preempted_pod_without_a_controller_is_gone() -> None:
     found = asked(state, *urgent(8)).now
 
     assert (found.preempted, found.others_wait) == (("team/bare",), 0)
+
+
+def test_waiting_pod_that_starts_and_is_preempted_waits() -> None:
+    """The first urgent pod needs half of web-1's room, so the small one starts, for a moment."""
+    pods = [running("web-1", "n1", gpus=8), pod_json("small", gpus=2)]
+    classes, job = urgent(4)
+    job["spec"] |= {"parallelism": 2, "completions": 2}
+
+    found = asked(live(h100("n1"), pods=pods), classes, job).now
+
+    assert (found.starts, found.preempted, found.others_wait) == (2, ("team/web-1",), 2)
 
 
 def test_moved_pod_that_is_preempted_waits_once() -> None:
