@@ -68,7 +68,8 @@ INDEX_HELD_BY_OLDER_REVISION = ReasonCode(
     lifted_by=(RequeueCause.OWNER,),
     stage="GPUMap",
     next_step=(
-        "set maxSurge: 0 in the Deployment's rollingUpdate, so that old pods are deleted first"
+        "set maxSurge: 0 in the Deployment's rollingUpdate or in the Rollout's canary, so that old"
+        " pods are deleted first"
     ),
     words=(r"IndexHeldByOlderRevision: ",),
     condition=ConditionReason.INDEX_HELD_BY_OLDER_REVISION,

@@ -87,7 +87,11 @@ def test_the_annotations_say_what_was_given() -> None:
         "adapter.gpu.turbonomic.ibm.com/original": "{}",
     }
 
-    job = {"owner": "Job/j", "map": "0=n1:2,3", "labels": {well_known.JOB_INDEX: "0"}}
+    job: dict[str, Any] = {
+        "owner": "Job/j",
+        "map": "0=n1:2,3",
+        "labels": {well_known.JOB_INDEX: "0"},
+    }
     mapped = pod("a", node="n1", devices="gpu:2,3", index=0, annotations=told, **job)
     given = facts_of(mapped).given
 
