@@ -6,8 +6,10 @@ import asyncio
 import gc
 import socket
 import time
+from collections.abc import Callable, Coroutine, Iterator
+from datetime import datetime
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -32,11 +34,13 @@ from scheduler.report.cost_metrics import CostMetrics
 from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.cost import CostReport
+from scheduler.report.decisions.journal import Journal
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks, journal_of
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
 from scheduler.report.price_table import PriceTableReader
+from scheduler.report.scraped_sums import ScrapedCollector
 from scheduler.sources import Sources, utc_now
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
 from scheduler.state.scheduler_state import empty_state
@@ -130,20 +134,10 @@ class App:
         )
 
         # The servers beside the loop; they start with the other tasks.
-        loop, elector, metrics = self._loop, self._elector, self._metrics
-        capacity = CapacityReport(loop, elector.leads, clock, utc_now)
-        costs = CostReport(loop, PriceTableReader(config.costs.prices), elector.leads, utc_now)
-        self._scraped = (
-            CapacityMetrics(capacity, elector.leads, clock),
-            CostMetrics(costs, elector.leads, clock),
-        )
         both = (clock, utc_now, QuestionQueue())
-        common = (config, identity, loop, journal, elector, metrics, capacity, costs)
-        pages = Dashboard(*common, self._reflectors, lambda: self._gate.is_synced, *both)
-        self._services = chain(
-            decision_tasks(*common, *both, pages if config.dashboard.enabled else None),
-            admission_tasks(*(client, config, replicas, loop, elector, metrics, webhook), *both),
-        )
+        self._scraped, answers = self._answers(identity, journal, *both)
+        common = (client, config, replicas, self._loop, self._elector, self._metrics)
+        self._services = chain(answers, admission_tasks(*common, webhook, *both))
         self._tasks = sources.tasks
         self._sync_task: asyncio.Task[None] | None = None
 
@@ -195,6 +189,30 @@ class App:
             await self._elector.release()
         await self._shells.recorder.drain(SHUTDOWN_S)
         await self._tasks.end()
+
+    # --- servers -----------------------------------------------------------------------------
+
+    def _answers(
+        self,
+        identity: str,
+        journal: Journal,
+        clock: Callable[[], float],
+        wall: Callable[[], datetime],
+        questions: QuestionQueue,
+    ) -> tuple[tuple[ScrapedCollector, ...], Iterator[tuple[str, Coroutine[Any, Any, None]]]]:
+        """What a scrape adds to the metrics, and the tasks of the decisions API and dashboard."""
+        config, loop, elector = self._config, self._loop, self._elector
+        capacity = CapacityReport(loop, elector.leads, clock, wall)
+        costs = CostReport(loop, PriceTableReader(config.costs.prices), elector.leads, wall)
+        both = (clock, wall, questions)
+        common = (config, identity, loop, journal, elector, self._metrics, capacity, costs)
+        pages = Dashboard(*common, self._reflectors, lambda: self._gate.is_synced, *both)
+        scraped = (
+            CapacityMetrics(capacity, elector.leads, clock),
+            CostMetrics(costs, elector.leads, clock),
+        )
+        shown = pages if config.dashboard.enabled else None
+        return scraped, decision_tasks(*common, *both, shown)
 
     # --- senders -----------------------------------------------------------------------------
 

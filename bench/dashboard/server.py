@@ -126,9 +126,10 @@ def dashboard(world: World) -> Dashboard:
     clock, config, term = time.monotonic, Config(), Leading()
     capacity = CapacityReport(world, term.leads, clock, utc_now)
     costs = CostReport(world, PriceTableReader(""), term.leads, utc_now)
+    metrics = Metrics("gpu-scheduler")
     return Dashboard(
-        *(config, IDENTITY, world, world.journal, term, Metrics("gpu-scheduler")),
-        *(capacity, costs, (), lambda: True, clock, utc_now, QuestionQueue()),
+        *(config, IDENTITY, world, world.journal, term, metrics, capacity, costs, ()),
+        *(lambda: True, clock, utc_now, QuestionQueue()),
     )
 
 

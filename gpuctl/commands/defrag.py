@@ -25,7 +25,7 @@ from gpuctl.input_error import InputError, NotReached
 from gpuctl.options import Strict, UsageError, reaching
 from gpuctl.output import defrag as defrag_output
 from gpuctl.output import table
-from gpuctl.pod_completion import complete_pods
+from gpuctl.pods.pod_completion import complete_pods
 from scheduler.bind.evictor import request_eviction
 from scheduler.decide.migration.defrag import plan
 from scheduler.decide.migration.defrag_plan import Plan

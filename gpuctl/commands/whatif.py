@@ -19,7 +19,7 @@ from gpuctl.output import formats
 from gpuctl.output.progress import ProgressBar
 from gpuctl.output.table import show
 from gpuctl.output.whatif import render
-from gpuctl.pod_completion import complete_nodes
+from gpuctl.pods.pod_completion import complete_nodes
 from gpuctl.simulate.manifests import read
 from gpuctl.whatif.change import parse_change
 from gpuctl.whatif.live_state import LiveState, read_live, with_recreated

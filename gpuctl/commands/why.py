@@ -24,15 +24,15 @@ from rich.console import Group, RenderableType
 
 from gpuctl import cluster_access
 from gpuctl.cluster_access import Access
-from gpuctl.commands import pod_answers
 from gpuctl.input_error import NotReached
 from gpuctl.options import WATCH_S, Strict, UsageError, output_format, reaching, scoped
 from gpuctl.our_scheduler import our_scheduler
 from gpuctl.output import formats, table, waiting
 from gpuctl.output.waiting import WaitingPods
 from gpuctl.output.why import Why, rendered
-from gpuctl.pod_completion import complete_pods
-from gpuctl.pod_facts import PodFacts, read_pod_facts
+from gpuctl.pods import pod_answers
+from gpuctl.pods.pod_completion import complete_pods
+from gpuctl.pods.pod_facts import PodFacts, read_pod_facts
 from gpuctl.targets import POD_KIND, Scope, Target, failed_creations, parse, pods_of
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.standing import GATED, PLACED, WAITS

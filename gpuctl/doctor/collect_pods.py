@@ -11,7 +11,7 @@ import msgspec
 
 from gpuctl.doctor.facts import Neighbour, PodsSeen, Waiting
 from gpuctl.doctor.reader import Reader
-from gpuctl.pod_facts import facts_of
+from gpuctl.pods.pod_facts import facts_of
 from scheduler.model import well_known
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.watch.decode.pods import POD, to_pod

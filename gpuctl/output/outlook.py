@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpuctl.output.text import plain
-from gpuctl.pod_facts import PodFacts
+from gpuctl.pods.pod_facts import PodFacts
 from scheduler.report.decisions.api_types import PodAnswer
 from scheduler.report.decisions.pod_summary import StoredAnswer, summary_rows
 

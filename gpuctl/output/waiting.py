@@ -16,7 +16,7 @@ from rich.text import Text
 from gpuctl.our_scheduler import OurScheduler
 from gpuctl.output.table import headed
 from gpuctl.output.text import MORE, indented, plain, titled
-from gpuctl.pod_facts import OUR_DEFAULT, PodFacts, facts_of
+from gpuctl.pods.pod_facts import OUR_DEFAULT, PodFacts, facts_of
 from scheduler.decide.explain import Meaning, meanings
 from scheduler.decide.rejection_message import parts
 from scheduler.decide.remedy.concerned_objects import of_message

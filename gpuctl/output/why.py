@@ -16,7 +16,7 @@ from gpuctl.output.columns import Columns
 from gpuctl.output.outlook import summary
 from gpuctl.output.table import headed, show
 from gpuctl.output.text import plain, titled
-from gpuctl.pod_facts import PodFacts
+from gpuctl.pods.pod_facts import PodFacts
 from scheduler.model.pods.standing import ENDED, GATED, GOES, PLACED, WAITS
 from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import Admitted, Decided, PodAnswer, Waiting

@@ -11,7 +11,7 @@ import pytest
 from gpuctl import cluster_access
 from gpuctl.cluster_access import Access
 from gpuctl.input_error import NotReached
-from gpuctl.pod_facts import read_pod_facts
+from gpuctl.pods.pod_facts import read_pod_facts
 from scheduler.watch.client import Client
 from tests.builders import pod_json
 from tests.http.fakeapi import FakeApi, failure, reply, reset

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuctl.commands.pod_answers import of_api_server
+from gpuctl.pods.pod_answers import of_api_server
 from scheduler.decide.remedy.outlook import CanStart, Closest, Outlook
 from scheduler.report.decisions.api_types import API_VERSION, PodAnswer
 from scheduler.watch.client import Client

@@ -13,7 +13,7 @@ from gpuctl.__main__ import plugin
 from gpuctl.cluster_access import Access
 from gpuctl.output import why as why_output
 from gpuctl.output.why import Why
-from gpuctl.pod_facts import PodEvent, PodFacts, Reason, facts_of
+from gpuctl.pods.pod_facts import PodEvent, PodFacts, Reason, facts_of
 from scheduler.decide.explain import Meaning, Outcome, Refusal
 from scheduler.decide.score_breakdown import NodeScore, Ranking
 from scheduler.model import well_known

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gpuctl.output.why import Why
-from gpuctl.pod_facts import facts_of
+from gpuctl.pods.pod_facts import facts_of
 from scheduler.decide.explain import meanings
 from scheduler.decide.remedy.outlook import CanStart
 from scheduler.decide.remedy.search import TRIED

@@ -12,9 +12,10 @@ from prometheus_client import CollectorRegistry
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.report import capacity_metrics
-from scheduler.report.capacity_metrics import DEVICE_GAUGES, NEW, OTHERS, CapacityMetrics
+from scheduler.report.capacity_metrics import DEVICE_GAUGES, NEW, CapacityMetrics
 from scheduler.report.decisions.api_types import Capacity
 from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.scraped_sums import OTHERS
 from scheduler.state import event as ev
 from scheduler.state.parts import Parts
 from tests.builders import node, pod
