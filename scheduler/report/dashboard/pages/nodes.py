@@ -83,6 +83,7 @@ class NodesPage(Shape, frozen=True, kw_only=True):
 def nodes_page(cluster: Cluster) -> Parts[NodesPage]:
     """The page of a cluster."""
     rows: list[NodeRow] = []
+    namespaces: set[str] = set()
     total = free = beside = steps = 0
     names = sorted(one.node.name for one in cluster.candidates() if one.node is not None)
     for name in names:
@@ -97,6 +98,7 @@ def nodes_page(cluster: Cluster) -> Parts[NodesPage]:
             beside += gpus.free if gpus.held else 0
             if len(rows) < NODES_MAX:
                 rows.append(_row(node_info, one))
+                namespaces.update(held.namespace for held in one.holders)
         steps += NODE_STEPS + len(node_info.pods)
         if steps >= PART:
             yield steps
@@ -106,7 +108,7 @@ def nodes_page(cluster: Cluster) -> Parts[NodesPage]:
         left_out=total - len(rows),
         models=tuple(sorted({one.model for one in rows if one.model})),
         zones=tuple(sorted({one.zone for one in rows if one.zone})),
-        namespaces=tuple(sorted({held.namespace for one in rows for held in one.holders})),
+        namespaces=tuple(sorted(namespaces)),
         fragmentation=Fragmentation(free_gpus=free, on_partly_held_nodes=beside),
         nodes=tuple(rows),
     )

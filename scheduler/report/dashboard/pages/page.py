@@ -29,7 +29,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Envelope(Shape, frozen=True, kw_only=True):
-    """Around the data of every page; ``data`` is null unless the state is ``ok``.
+    """Before the field ``data`` of every page, which is null unless the state is ``ok``.
 
     ``message`` is one line for the user where it is not. ``refresh_s`` is the time between two
     computations.
@@ -44,7 +44,6 @@ class Envelope(Shape, frozen=True, kw_only=True):
     scheduler: str
     time: str
     refresh_s: float
-    data: msgspec.Raw
 
 
 class PodName(Shape, frozen=True, kw_only=True):

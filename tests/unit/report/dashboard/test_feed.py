@@ -103,7 +103,7 @@ async def test_pages_take_turns_after_a_rest() -> None:
     world = DashboardWorld(feed_clock=clock)
     feed = world.feed
     async with feed.listening(TEAMS) as teams, feed.listening(NODES) as nodes:
-        teams.last = nodes.last = Published(Content("ok"), b"", b"")
+        teams.last = nodes.last = Published(Content("ok"), b"")
         teams.next_at, nodes.next_at = clock.now + 1.5, clock.now + 1.0
         feed.rest(10.0)
         first = feed.due()
