@@ -30,7 +30,7 @@ async def test_overview_says_whether_there_is_room_and_why_not(opened: OpenTab) 
         ).to_be_visible()
 
 
-async def test_nodes_show_who_sits_on_which_gpu(opened: OpenTab) -> None:
+async def test_nodes_show_the_pod_on_each_gpu(opened: OpenTab) -> None:
     async with opened() as tab:
         page = await tab.open("nodes")
 
