@@ -30,7 +30,7 @@ async def test_overview_says_whether_there_is_room_and_why_not(opened: OpenTab) 
         ).to_be_visible()
 
 
-async def test_nodes_show_the_pods_on_each_gpu(opened: OpenTab) -> None:
+async def test_nodes_show_the_pod_on_each_gpu(opened: OpenTab) -> None:
     async with opened() as tab:
         page = await tab.open("nodes")
 
@@ -130,6 +130,16 @@ async def test_teams_show_held_guaranteed_waiting_and_degraded(opened: OpenTab) 
         lines = path.read_text(encoding="utf-8").splitlines()
         assert lines[0].startswith("namespace,pods,held,guaranteed")
         assert any(line.startswith("team-nlp,11,") for line in lines)
+
+
+async def test_teams_show_the_cost_per_hour(opened: OpenTab) -> None:
+    """Two H100 for 2.40, an L40S for 1.10, and six of seven slices of A100 40G for 1.30."""
+    async with opened() as tab:
+        page = await tab.open("teams")
+
+        row = page.get_by_role("row").filter(has_text="platform")
+        await expect(row).to_contain_text("3")
+        await expect(row).to_contain_text("7.01 EUR")
 
 
 async def test_health_shows_leader_version_latency_and_checks(opened: OpenTab) -> None:
