@@ -204,7 +204,7 @@ def test_tenant_sees_the_own_namespace_and_one_line_about_it(
     assert f"{busy.namespace}" in top.out.splitlines()[1]
     assert "34/40" in top.out
     assert "6 more may be created" in free.out
-    assert cost.out.splitlines()[1].startswith(f"{busy.namespace}  2")
+    assert cost.out.splitlines()[1].split()[:3] == [busy.namespace, "2", "2.14"]
     for result, count in ((top, 1), (free, 1), (cost, 2)):
         notes = [line for line in result.out.splitlines() if line.startswith("note: ")]
         assert len(notes) == count
