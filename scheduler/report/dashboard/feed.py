@@ -27,9 +27,10 @@ from scheduler.report.decisions.questions import Busy, QuestionQueue
 
 #: The shortest time between two computations of one page.
 INTERVAL_S: Final = 1.0
-#: After a computation the feed rests for this multiple of its time, but not longer than this.
+#: After a computation the feed rests for this multiple of its time, but not longer than this. The
+#: time is that of the wall: a process that is short of processor rests longer.
 REST: Final = 30.0
-REST_MAX_S: Final = 15.0
+REST_MAX_S: Final = 60.0
 #: A page is computed again after so long, although the state has not changed: times pass.
 STALE_S: Final = 5.0
 #: After an error the page is not computed for so long.
