@@ -10,6 +10,7 @@ import msgspec
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.equivalence_group import EquivalenceOf, equivalence_class_of
+from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.webhook_scope import WebhookScope
@@ -44,5 +45,5 @@ def empty_state(
         terms = cluster.topology.terms_key(pod)
         return equivalence_of(pod) if terms is None else (equivalence_of(pod), terms)
 
-    queue = SchedulingQueue(equivalence_class)
+    queue = GangQueue(cluster.gangs, equivalence_class)
     return SchedulerState(cluster, queue, Reservations(scope, cluster.namespaces))
