@@ -21,6 +21,7 @@ from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
+from scheduler.controllers.gang_scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import MigConfigController
 from scheduler.controllers.mig_partition import TIMEOUT_S, PartitionController
@@ -125,6 +126,7 @@ class Controllers:
         self.claims = ClaimController(cluster, metrics, self.avoidance, wall, _random_uid)
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
+        self.gangs = GangScheduling(cluster, state.queue, self.bindings, self.avoidance, rejects)
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
@@ -164,6 +166,7 @@ class Controllers:
             self.claims,
             collisions,
             self.preemption,
+            self.gangs,
             *recreation,
             Gauges(metrics, state),
         )

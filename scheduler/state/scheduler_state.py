@@ -11,7 +11,6 @@ from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.equivalence_group import EquivalenceOf, equivalence_class_of
 from scheduler.state.queue.gang_queue import GangQueue
-from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.webhook_scope import WebhookScope
 
@@ -20,7 +19,7 @@ class SchedulerState(msgspec.Struct, frozen=True):
     """The cluster, the pending pods and the reservations of admitted pods."""
 
     cluster: Cluster
-    queue: SchedulingQueue
+    queue: GangQueue
     reservations: Reservations
 
 

@@ -15,7 +15,7 @@ class Gang:
     members that this scheduler may place now.
     """
 
-    __slots__ = ("_minimums", "key", "members", "of_object", "placed", "waiting")
+    __slots__ = ("__weakref__", "_minimums", "key", "members", "of_object", "placed", "waiting")
 
     def __init__(self, key: GangKey) -> None:
         self.key = key

@@ -106,7 +106,7 @@ class GangQueue(SchedulingQueue):
         self.check_gang(key, now)
 
     def activate(self, pod: Pod, now: float) -> None:
-        """Decide a pod without the rest of its backoff; a parked member is decided by its leader."""
+        """Decide a pod without the rest of its backoff; a parked member waits for its leader."""
         key = self._gangs.key_of(pod) if pod.group else None
         if key is None or self._lines.get(key, _Line()).leader == pod.uid:
             super().activate(pod, now)
