@@ -11,9 +11,7 @@ from tests.builders import PodFields, pod
 COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 
 
-def member(
-    name: str, minimum: int, group: str = "train", **fields: Unpack[PodFields]
-) -> Pod:
+def member(name: str, minimum: int, group: str = "train", **fields: Unpack[PodFields]) -> Pod:
     """A pod that names its group and its minimum itself."""
     fields["labels"] = {well_known.GROUP: group, **fields.get("labels", {})}
     fields["annotations"] = {
@@ -23,7 +21,9 @@ def member(
     return pod(name, **fields)
 
 
-def members(count: int, minimum: int, group: str = "train", **fields: Unpack[PodFields]) -> list[Pod]:
+def members(
+    count: int, minimum: int, group: str = "train", **fields: Unpack[PodFields]
+) -> list[Pod]:
     """So many equal members, in the order of their creation."""
     return [
         member(f"{group}-{number}", minimum, group, **{"created": number, **fields})

@@ -134,11 +134,13 @@ class GangScheduling:
         placements = [by_uid[uid] for uid in entries if uid in by_uid]
         if any(isinstance(one, PendingPlacement) for one in placements):
             self._bindings.hold_together([one.pod.uid for one in placements])
-        for one in placements:
-            entry = entries[one.pod.uid]
-            record = cycle.journal.record(entry, one, cycle, now)
+        # All records before the state contains a placement: each has the state of the plan.
+        records = [
+            cycle.journal.record(entries[one.pod.uid], one, cycle, now) for one in placements
+        ]
+        for one, record in zip(placements, records, strict=True):
             record.took_s = share_s
-            cycle.assume(entry, one, record, now)
+            cycle.assume(entries[one.pod.uid], one, record, now)
         for one in placements:
             cycle.start(one, now)
         leader = members[-1]

@@ -18,6 +18,7 @@ from scheduler.watch.decode import (
     mig_partitions,
     migrations,
     objects,
+    pod_groups,
     quotas,
     volumes,
 )
@@ -131,6 +132,19 @@ BUDGETS: WatchSource[Event] = WatchSource(
 )
 
 
+#: The minimum of gangs that scheduler-plugins' label names.
+POD_GROUPS: WatchSource[Event] = WatchSource(
+    kind="podgroups",
+    path="/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+    decode=pod_groups.pod_group_event,
+    decode_list=pod_groups.pod_groups_listed,
+    absent=pod_groups.no_pod_groups,
+    is_optional=True,
+    is_vital=False,
+    may_be_forbidden=True,
+)
+
+
 def every(
     namespace: str, *, migrations: bool = True, preemption: bool = True
 ) -> tuple[WatchSource[Event], ...]:
@@ -145,5 +159,6 @@ def every(
         *DRA,
         *optional,
         partition_objects(namespace),
+        POD_GROUPS,
         PODS,
     )
