@@ -90,13 +90,13 @@ class _Plan:
             self._place_each(pods, need)
             if len(self.placements) == before:
                 return
-            pods = [one.pod for one in self.rejected if one.pod.has_terms]
-            self.rejected = [one for one in self.rejected if not one.pod.has_terms]
+            pods = [one.pod for one in self.rejected if one.pod.term_count]
+            self.rejected = [one for one in self.rejected if not one.pod.term_count]
 
     def _place_each(self, pods: Sequence[Pod], need: int) -> None:
         refused: dict[Hashable, Rejection] = {}
         for at, pod in enumerate(pods):
-            again = sum(1 for one in self.rejected if one.pod.has_terms)
+            again = sum(1 for one in self.rejected if one.pod.term_count)
             if len(self.placements) + len(pods) - at + again < need:
                 return
             kind = class_of(self._cluster, pod, self._pipeline)

@@ -39,7 +39,7 @@ def largest_first(pods: Iterable[Pod]) -> list[Pod]:
 
 def class_of(view: View, pod: Pod, pipeline: Pipeline) -> Hashable | None:
     """What makes members interchangeable; None for a member that is like no other."""
-    if pod.map_text is not None or pod.volumes or pod.resource_claims or pod.has_terms:
+    if pod.map_text is not None or pod.volumes or pod.resource_claims or pod.term_count:
         return None
     return (pipeline.equivalence_class(pod), pod.priority, view.topology.terms_key(pod))
 

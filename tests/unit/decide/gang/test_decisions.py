@@ -46,7 +46,9 @@ def test_a_member_is_explained_by_its_gang() -> None:
     assert isinstance(second, Placement)
     assert (first.pod.name, second.pod.name) == ("f-0", "f-1")
     waiting = explain_now(state, state.pods["team-train-1"], ALLOW_ALL_MAPS)
-    assert waiting.message.endswith("waiting for members 2/3 of group train.")
+    assert waiting.message.endswith(
+        "waiting for members 2/3 of group train; no pod has the index 2."
+    )
     assert [one.code for one in waiting.refusals] == ["WAITING_FOR_MEMBERS"]
 
 
