@@ -18,11 +18,11 @@ from scheduler.watch.decode import (
     mig_partitions,
     migrations,
     objects,
-    pod_groups,
     quotas,
     volumes,
 )
 from scheduler.watch.decode.dra import claims, classes, slices
+from scheduler.watch.decode.groups import coscheduling
 from scheduler.watch.decode.object_decoder import ObjectDecoder
 from scheduler.watch.paged_list import Paging
 from scheduler.watch.reflector import WatchSource
@@ -136,9 +136,9 @@ BUDGETS: WatchSource[Event] = WatchSource(
 POD_GROUPS: WatchSource[Event] = WatchSource(
     kind="podgroups",
     path="/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
-    decode=pod_groups.pod_group_event,
-    decode_list=pod_groups.pod_groups_listed,
-    absent=pod_groups.no_pod_groups,
+    decode=coscheduling.pod_group_event,
+    decode_list=coscheduling.pod_groups_listed,
+    absent=coscheduling.no_pod_groups,
     is_optional=True,
     is_vital=False,
     may_be_forbidden=True,

@@ -1,4 +1,4 @@
-"""The plan of a gang: everybody that it needs, or nobody and the reasons."""
+"""The plan of a gang: all members that it needs, or none and the reasons."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_a_nominated_pod_of_equal_priority_keeps_its_room() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10])
-def test_a_plan_beyond_its_budget_places_nobody(limit: int) -> None:
+def test_a_plan_beyond_its_budget_places_no_member(limit: int) -> None:
     state = cluster(*(node(f"n{number}", gpus=1) for number in range(20)))
     every = members(20, 20, gpus=1)
     for one in every:

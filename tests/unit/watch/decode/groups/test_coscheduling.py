@@ -10,7 +10,7 @@ import pytest
 from scheduler.model.limits import GANG_MEMBERS_MAX
 from scheduler.model.pods.gang import PodGroup
 from scheduler.state import event as ev
-from scheduler.watch.decode.pod_groups import pod_group_event, pod_groups_listed
+from scheduler.watch.decode.groups.coscheduling import pod_group_event, pod_groups_listed
 
 
 def group_json(spec: dict[str, Any], name: str = "train") -> bytes:
