@@ -192,6 +192,9 @@ class Loop:
                     self._bindings.drop(uid, "the pod ended")
             case ev.BindFailed(pod, message, what):
                 text = f"{what}: {message}"
+                placement = self._bindings.placement_of(pod.uid) if pod.group else None
+                if placement is not None:
+                    self._run(self.controllers.gangs.held.bind_failed(placement, now), now)
                 self.queue.requeue_failed_bind(pod, self._bindings.drop(pod.uid, text), now)
                 self._runner.run(RecordUnscheduled(pod, text, "SchedulerError"))
                 self._metrics.attempts.labels("error", self._metrics.profile).inc()

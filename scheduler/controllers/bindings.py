@@ -101,6 +101,11 @@ class BindingController:
         assumed = self._assumed[uid]
         self._binder.start(assumed.placement, assumed.record.id)
 
+    def placement_of(self, uid: str) -> Placement | None:
+        """The placement of a pod that is assumed."""
+        assumed = self._assumed.get(uid)
+        return None if assumed is None else assumed.placement
+
     def drop(self, uid: str, reason: str) -> QueuedPodInfo | None:
         """Remove a placement; returns its queue entry."""
         assumed = self._assumed.pop(uid, None)

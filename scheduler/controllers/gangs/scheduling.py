@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from scheduler.controllers.bindings import BindingController
+from scheduler.controllers.gangs.held_places import HeldPlaces
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.decide.gang.plan import GangPlan, budget_of, plan_gang
 from scheduler.framework.budget import Budget
@@ -77,6 +78,7 @@ class GangScheduling:
         self._bindings = bindings
         self._avoidance = avoidance
         self._rejects = rejects
+        self.held = HeldPlaces(cluster)
         #: What the members were told last.
         self._reported: WeakKeyDictionary[Gang, str] = WeakKeyDictionary()
 
@@ -108,8 +110,10 @@ class GangScheduling:
         return work.spent
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """Give up the rest of the gangs of which a placement was taken back before its Binding."""
-        effects: Effects = ()
+        """Give up the rest of the gangs of which a placement was taken back before its Binding, and
+        release places that were held long enough.
+        """
+        effects = self.held.expire(now)
         for uid in self._bindings.left_behind():
             effects += self._give_up(uid, now)
         return effects

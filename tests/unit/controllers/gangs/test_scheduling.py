@@ -125,6 +125,50 @@ async def test_a_refused_member_is_placed_again_alone(stage: Stage) -> None:
     assert (len(stage.loop.queue), stage.loop.cluster.assumed) == (0, {})
 
 
+async def refused_member(stage: Stage) -> None:
+    """A gang of two on two GPUs: one member is bound, the Binding of the other one is refused."""
+    stage.see(ev.NodeUpdated(node(gpus=2)))
+    seen(stage, *members(2, 2, gpus=1))
+    stage.confirm(await stage.binder.next())
+    stage.binder.end(await stage.binder.next(), ev.BindOutcome.REFUSED, "no")
+    await stage.quiet()
+
+
+async def test_the_place_of_a_refused_member_is_left_to_it(stage: Stage) -> None:
+    await refused_member(stage)
+    seen(stage, pod("other", gpus=1))
+    await stage.quiet()
+    assert len(stage.binder.sent) == 2, "the other pod waits"
+
+    stage.pass_time(3)
+    again = await stage.binder.next()
+    stage.confirm(again)
+    stage.pass_time(400)
+    await stage.quiet()
+
+    assert again.pod.name == "train-0"
+    assert len(stage.binder.sent) == 3
+    assert stage.loop.cluster.nominated == {}
+
+
+async def test_a_place_is_held_for_a_minute_only(stage: Stage) -> None:
+    """The Binding is refused whenever it is tried."""
+    await refused_member(stage)
+    seen(stage, pod("other", gpus=1))
+    tries, waited_s = 0, 0
+    while (last := stage.binder.sent[-1].pod.name) != "other":
+        if len(stage.binder.sent) > 2 + tries:
+            assert last == "train-0"
+            tries += 1
+            stage.binder.end(stage.binder.sent[-1], ev.BindOutcome.REFUSED, "no")
+        stage.pass_time(1)
+        waited_s += 1
+        await stage.quiet()
+
+    assert tries >= 3
+    assert 60 <= waited_s <= 75
+
+
 async def test_a_gang_of_which_every_binding_fails_starts_as_one(stage: Stage) -> None:
     """The room for it went to another pod meanwhile: it holds nothing."""
     stage.see(ev.NodeUpdated(node(gpus=2)))
