@@ -11,17 +11,28 @@ from scheduler.model.pods.pod import Pod
 class Gang:
     """The living members of one gang; only ``GangIndex`` changes it.
 
-    ``placed`` are the uids of the members with a node, bound or assumed; ``waiting`` those of the
-    members that this scheduler may place now.
+    ``placed`` are the uids of the members with a node, bound or assumed, that are not being
+    deleted; ``waiting`` those of the members that this scheduler may place now. ``returning`` are
+    the waiting ones of an owner whose pods ran together before.
     """
 
-    __slots__ = ("__weakref__", "_minimums", "key", "members", "of_object", "placed", "waiting")
+    __slots__ = (
+        "__weakref__",
+        "_minimums",
+        "key",
+        "members",
+        "of_object",
+        "placed",
+        "returning",
+        "waiting",
+    )
 
     def __init__(self, key: GangKey) -> None:
         self.key = key
         self.members: dict[str, Pod] = {}
         self.placed: set[str] = set()
         self.waiting: set[str] = set()
+        self.returning: set[str] = set()
         #: The minimum in the object that defines the gang.
         self.of_object: int | None = None
         #: How many members name each minimum.
@@ -37,8 +48,11 @@ class Gang:
 
     @property
     def is_started(self) -> bool:
-        """Whether a member has a node: the others wait for no pod that does not exist."""
-        return bool(self.placed)
+        """Whether a member has a node, or had one: the others wait for no pod that does not exist.
+
+        Finished members leave nothing behind, so a replaced one may be the only member.
+        """
+        return bool(self.placed or self.returning)
 
     @property
     def need(self) -> int | None:
@@ -51,7 +65,7 @@ class Gang:
         if minimum is None:
             return None
         lacking = max(1, minimum - len(self.placed))
-        return min(lacking, len(self.waiting)) if self.placed else lacking
+        return min(lacking, len(self.waiting)) if self.is_started else lacking
 
     @property
     def is_complete(self) -> bool:
@@ -75,6 +89,7 @@ class Gang:
         pod = self.members.pop(uid, None)
         self.placed.discard(uid)
         self.waiting.discard(uid)
+        self.returning.discard(uid)
         mark = pod.gang if pod is not None else None
         if mark is None or mark.minimum is None:
             return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from scheduler.model.limits import GANGS_REMEMBERED_MAX
 from scheduler.model.pods.gang import GangKey, PodGroup
 from scheduler.model.pods.pod import Pod
 from scheduler.state.gangs.gang import Gang
@@ -19,6 +20,8 @@ class GangIndex:
         self._scheduler_name = scheduler_name
         self._gangs: dict[GangKey, Gang] = {}
         self._groups: dict[GangKey, PodGroup] = {}
+        #: Gangs that reached their minimum, with the owners of their members; the oldest first.
+        self._ran: dict[tuple[GangKey, str], None] = {}
         #: Whether the API server serves the PodGroups of scheduler-plugins.
         self.is_served = False
 
@@ -70,6 +73,8 @@ class GangIndex:
         was_complete = gang.is_complete
         gang.put(pod, mark.minimum)
         self._sort(gang, pod, is_placed=is_placed)
+        if pod.node_name and len(gang.placed) >= (gang.minimum or 0):
+            self._remember(gang, pod)
         return mark.key if is_placed and gang.is_complete and not was_complete else None
 
     def place(self, pod: Pod) -> None:
@@ -125,8 +130,21 @@ class GangIndex:
 
     def _sort(self, gang: Gang, pod: Pod, *, is_placed: bool) -> None:
         waits = not is_placed and pod.waits_for(self._scheduler_name)
-        (gang.placed.add if is_placed else gang.placed.discard)(pod.uid)
+        stays = is_placed and not pod.is_deleting
+        ran = waits and pod.owner is not None and (gang.key, pod.owner.uid) in self._ran
+        (gang.placed.add if stays else gang.placed.discard)(pod.uid)
         (gang.waiting.add if waits else gang.waiting.discard)(pod.uid)
+        (gang.returning.add if ran else gang.returning.discard)(pod.uid)
+
+    def _remember(self, gang: Gang, pod: Pod) -> None:
+        """The minimum of a gang has nodes: what its owners create from now on are replacements."""
+        if pod.owner is None or (gang.key, pod.owner.uid) in self._ran:
+            return
+        every = (gang.members[uid].owner for uid in gang.placed)
+        for owner in {one.uid for one in every if one is not None}:
+            self._ran[(gang.key, owner)] = None
+        while len(self._ran) > GANGS_REMEMBERED_MAX:
+            del self._ran[next(iter(self._ran))]
 
     def _leave(self, key: GangKey, uid: str) -> None:
         gang = self._gangs.get(key)

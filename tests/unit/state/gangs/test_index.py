@@ -143,3 +143,37 @@ def test_a_bound_member_starts_those_that_waited_before() -> None:
     changes = see(state, msgspec.structs.replace(every[1], node_name="n1"))
 
     assert ev.GangChanged(gang_of(state, every[0]).key) in changes
+
+
+def test_a_replaced_pod_of_a_job_waits_for_no_finished_member() -> None:
+    """The others have succeeded; of a new Job all members have to exist again."""
+    state = cluster(node(gpus=8))
+    every = members(3, 3, gpus=1, owner="Job/train")
+    see(state, *(msgspec.structs.replace(one, node_name="n1") for one in every))
+    for one in every:
+        fold(state, ev.PodDeleted(one.uid))
+    assert list(state.gangs) == []
+
+    again = member("train-again", 3, gpus=1, owner="Job/train")
+    other = member("train-other", 3, gpus=1, owner="Job/other")
+    see(state, again)
+    assert (gang_of(state, again).need, gang_of(state, again).is_complete) == (1, True)
+    fold(state, ev.PodDeleted(again.uid))
+    see(state, other)
+    assert (gang_of(state, other).need, gang_of(state, other).is_complete) == (3, False)
+
+
+def test_members_that_end_do_not_start_their_successors() -> None:
+    """The same objects were deleted and created again."""
+    state = cluster(node(gpus=8))
+    before = members(2, 2, gpus=1)
+    see(state, *(msgspec.structs.replace(one, node_name="n1") for one in before))
+    see(
+        state,
+        *(msgspec.structs.replace(one, node_name="n1", is_deleting=True) for one in before),
+    )
+
+    new = member("new", 2, gpus=1)
+    see(state, new)
+
+    assert (gang_of(state, new).need, gang_of(state, new).is_complete) == (2, False)
