@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from scheduler.decide.explain import explain
 from scheduler.decide.gang.decisions import Decisions
+from scheduler.decide.rejection_message import parts
+from scheduler.decide.remedy.outlook import CanStart
 from scheduler.framework.decision import Placement
 from scheduler.model.pods.gang import PodGroup
 from scheduler.state import event as ev
@@ -59,6 +62,29 @@ def test_a_snapshot_explains_gangs_as_the_cluster_does() -> None:
     again = restore(msgspec.json.decode(msgspec.json.encode(taken), type=ClusterSnapshot))
 
     assert told(again) == told(state)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "name", "codes"),
+    [
+        pytest.param(2, "team-train-0", ["WAITING_FOR_MEMBERS"], id="a member is missing"),
+        pytest.param(0, "team-f-0", ["INSUFFICIENT"], id="no room"),
+        pytest.param(2, "team-lost", ["GROUP_NOT_FOUND"], id="no PodGroup"),
+    ],
+)
+def test_the_message_alone_names_its_codes(gpus: int, name: str, codes: list[str]) -> None:
+    """So ``gpuctl why`` has advice without the leader."""
+    state = cluster(node("n1", gpus=gpus))
+    for one in (*two_gangs().pods.values(), pod("lost", labels={COSCHEDULING: "lost"})):
+        fold(state, ev.PodUpdated(one))
+    fold(state, ev.PodGroupUpdated(PodGroup("team", "fits", 2)))
+
+    now = explain_now(state, state.pods[name], ALLOW_ALL_MAPS)
+    expected = outlook(state, state.pods[name], ALLOW_ALL_MAPS, now)
+
+    assert [part.code and part.code.name for part in parts(now.message)] == codes
+    assert expected.can_start is not CanStart.NOW
+    assert expected.text
 
 
 def test_no_change_of_one_member_is_offered_to_the_gang() -> None:
