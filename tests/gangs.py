@@ -13,10 +13,10 @@ COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 
 def member(name: str, minimum: int, group: str = "train", **fields: Unpack[PodFields]) -> Pod:
     """A pod that names its group and its minimum itself."""
-    fields["labels"] = {well_known.GROUP: group, **fields.get("labels", {})}
+    fields["labels"] = {**fields.get("labels", {}), well_known.GROUP: group}
     fields["annotations"] = {
-        well_known.GROUP_MIN: str(minimum),
         **fields.get("annotations", {}),
+        well_known.GROUP_MIN: str(minimum),
     }
     return pod(name, **fields)
 
@@ -25,7 +25,9 @@ def members(
     count: int, minimum: int, group: str = "train", **fields: Unpack[PodFields]
 ) -> list[Pod]:
     """So many equal members, in the order of their creation."""
-    return [
-        member(f"{group}-{number}", minimum, group, **{"created": number, **fields})
-        for number in range(count)
-    ]
+    first = fields.get("created", 0)
+    found = []
+    for number in range(count):
+        fields["created"] = first + number
+        found.append(member(f"{group}-{number}", minimum, group, **fields))
+    return found

@@ -22,7 +22,7 @@ SEED = 18
 NODES, GPUS_EACH = 4, 4
 SIZES = (2, 3, 4, 5, 6, 7, 8)
 
-COSCHEDULING = {
+COSCHEDULING: Json = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {
@@ -203,7 +203,7 @@ def coscheduling(cp: ControlPlane) -> Iterator[None]:
     cp.client.create(CRDS, COSCHEDULING)
     try:
         cp.client.wait_for(
-            f"{CRDS}/{COSCHEDULING['metadata']['name']}",  # type: ignore[index] - it is a document
+            f"{CRDS}/podgroups.scheduling.x-k8s.io",
             lambda seen: any(
                 one["type"] == "Established" and one["status"] == "True"
                 for one in seen.get("status", {}).get("conditions", [])

@@ -17,10 +17,16 @@ from scheduler.state.fold import fold
 from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, take
-from tests.builders import ALLOW_ALL_MAPS, GPU, cluster, dynamic, node, pod
+from tests.builders import ALLOW_ALL_MAPS, GPU, PodFields, cluster, dynamic, node, pod
 from tests.gangs import member
 
-SIZES = ({"gpus": 1}, {"gpus": 2}, {"mig": {"1g.10gb": 1}}, {"mig": {"3g.40gb": 1}}, {})
+SIZES: tuple[PodFields, ...] = (
+    {"gpus": 1},
+    {"gpus": 2},
+    {"mig": {"1g.10gb": 1}},
+    {"mig": {"3g.40gb": 1}},
+    {},
+)
 
 
 class Case(NamedTuple):
@@ -52,7 +58,7 @@ def built(case: Case) -> tuple[Cluster, list[Pod]]:
     for number, size in enumerate(case.running):
         settle(state, pod(f"r{number}", **SIZES[size]))
     every = [
-        member(f"m-{number}", case.minimum, created=number, **SIZES[size])
+        member(f"m-{number}", case.minimum, **SIZES[size])
         for number, size in enumerate(case.sizes)
     ]
     for one in every:

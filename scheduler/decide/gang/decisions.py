@@ -7,7 +7,7 @@ import msgspec
 from scheduler.decide.gang.plan import GangPlan, plan_gang
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import Decision, Rejection
+from scheduler.framework.decision import Decision, Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.gang import GangKey
 from scheduler.model.pods.pod import Pod
@@ -33,7 +33,7 @@ class Decisions:
             plan = self._plans[gang.key] = self._plan(gang, work)
         if isinstance(plan, Rejection):
             return msgspec.structs.replace(plan, pod=pod)
-        every = (*plan.placements, *plan.left)
+        every: list[Placement | Rejection] = [*plan.placements, *plan.left]
         return next(one for one in every if one.pod.uid == pod.uid)
 
     def _plan(self, gang: Gang, work: Budget | None) -> GangPlan | Rejection:
