@@ -152,12 +152,13 @@ def test_the_largest_member_is_placed_first() -> None:
 
 
 def test_equal_members_get_neighbouring_nodes_by_rank() -> None:
-    state = cluster(*(node(f"n{number}", gpus=2) for number in (3, 1, 2)))
+    """By best fit the smallest node comes first, and would get the first rank."""
+    state = cluster(node("n1", gpus=3), node("n2", gpus=2), node("n3", gpus=1))
     pods = members(6, 6, gpus=1, owner="StatefulSet/train")
 
     found = nodes_of(plan(state, list(reversed(pods))))
 
-    assert [found[f"train-{rank}"] for rank in range(6)] == ["n1", "n1", "n2", "n2", "n3", "n3"]
+    assert [found[f"train-{rank}"] for rank in range(6)] == ["n1", "n1", "n1", "n2", "n2", "n3"]
 
 
 def test_a_member_follows_the_one_that_it_has_to_be_near() -> None:
