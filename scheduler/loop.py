@@ -41,6 +41,7 @@ from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption
 from scheduler.state.effects import Effects
 from scheduler.state.fold import notify_queue
+from scheduler.state.gangs.gang import Gang
 from scheduler.state.invariant import InvariantViolation
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.queue.requeue_conditions import RequeueCondition, requeue_condition
@@ -191,6 +192,9 @@ class Loop:
                     self._bindings.drop(uid, "the pod ended")
             case ev.BindFailed(pod, message, what):
                 text = f"{what}: {message}"
+                placement = self._bindings.placement_of(pod.uid) if pod.group else None
+                if placement is not None:
+                    self._run(self.controllers.gangs.held.bind_failed(placement, now), now)
                 self.queue.requeue_failed_bind(pod, self._bindings.drop(pod.uid, text), now)
                 self._runner.run(RecordUnscheduled(pod, text, "SchedulerError"))
                 self._metrics.attempts.labels("error", self._metrics.profile).inc()
@@ -217,6 +221,10 @@ class Loop:
             if not (entries := next_batch(self.queue, self.cluster, now)):
                 break
             done += len(entries)
+            if (gang := self._gang_of(entries[0])) is not None:
+                steps = self.controllers.gangs.decide(self, gang, entries[0], now, self._clock)
+                work.spend(steps)
+                continue
             started = self._clock()
             plan = self._plan_batch(entries, work) or ()
             share_s = (self._clock() - started) / len(entries)
@@ -226,8 +234,12 @@ class Loop:
                 except InvariantViolation:
                     raise
                 except Exception as problem:  # noqa: BLE001 - it concerns only this pod
-                    self._reject_after_error(entry, problem, now)
+                    self.reject_after_error(entry, problem, now)
         return done > 0
+
+    def _gang_of(self, entry: QueuedPodInfo) -> Gang | None:
+        """The gang that a popped pod leads."""
+        return self.cluster.gangs.of(entry.pod) if entry.pod.group else None
 
     def _plan_batch(
         self, entries: list[QueuedPodInfo], work: Budget
@@ -237,7 +249,7 @@ class Loop:
             return plan_batch(self.cluster, pods, self.pipeline, work)
         return None  # decide the pods one by one, so that the error is assigned to one of them
 
-    def _reject_after_error(self, entry: QueuedPodInfo, problem: Exception, now: float) -> None:
+    def reject_after_error(self, entry: QueuedPodInfo, problem: Exception, now: float) -> None:
         """Internal error for a pod: reject it with a reason, and retry it after a backoff."""
         pod = entry.pod
         number = self.contain.note("decision", pod.key, problem)
@@ -247,7 +259,7 @@ class Loop:
         self.queue.delete(pod.uid, now)
         self.queue.requeue_failed_bind(pod, entry, now)
         with self.contain("decision", pod.key):
-            self._report_rejection(entry, failure(self.cluster, pod, number), now)
+            self.report_rejection(entry, failure(self.cluster, pod, number), now)
 
     def _decide(
         self, entry: QueuedPodInfo, placement: Placement | None, now: float, planned_s: float
@@ -270,7 +282,8 @@ class Loop:
             record.took_s = took_s
             won = node_before(self.cluster, decision) if self.journal.may_rank() else None
             self._unranked = UnrankedPlacement(record, decision, won) if won is not None else None
-            self._place(entry, decision, record, now)
+            self.assume(entry, decision, record, now)
+            self.start(decision, now)
         else:
             self._reject(entry, decision, now, took_s)
         return work.spent
@@ -279,7 +292,7 @@ class Loop:
         self, entry: QueuedPodInfo, rejection: Rejection, now: float, took_s: float
     ) -> None:
         """The pod waits, maybe for the end of pods that are preempted for it."""
-        self._report_rejection(entry, rejection, now, took_s)
+        self.report_rejection(entry, rejection, now, took_s)
         # A nominated pod waits alone, and is decided for itself.
         nominated = rejection.nominated_node
         if nominated and nominated != entry.pod.nominated_node:
@@ -297,10 +310,10 @@ class Loop:
         elif self.pipeline.preemption != "off":
             self._run(self._preemption.give_up(entry.pod), now)
 
-    def _place(
+    def assume(
         self, entry: QueuedPodInfo, placement: Placement, record: Record, now: float
     ) -> None:
-        """Assume the pod on its node, and bind it now or once its PreBind steps are complete."""
+        """Assume the pod on its node."""
         pod = placement.pod
         self.generation += 1
         self.queue.delete(pod.uid, now)
@@ -315,13 +328,16 @@ class Loop:
         self._run(tuple(self.cluster.assume(pod, assumption)), now)
         self._avoidance.record_binding(pod, placement.node_name, now)
         self._bindings.assume(placement, entry, record)
+
+    def start(self, placement: Placement, now: float) -> None:
+        """Bind an assumed pod now, or once its PreBind steps are complete."""
         if isinstance(placement, PendingPlacement):
             # The controller of claims says itself what a device is waited for.
             if any(not isinstance(step, AllocateClaims) for step in placement.steps):
                 self._runner.run(schedule_result.waits(placement))
             self._run(self.controllers.begin(placement, now), now)
         else:
-            self._bindings.start(pod.uid)
+            self._bindings.start(placement.pod.uid)
 
     def _rank(self) -> None:
         """Find the runner-up of the last placement, before the state changes again."""
@@ -329,7 +345,7 @@ class Loop:
             self._unranked = None
             self.journal.add_ranking(unranked.record, self, unranked.placement, unranked.won)
 
-    def _report_rejection(
+    def report_rejection(
         self, entry: QueuedPodInfo, rejection: Rejection, now: float, took_s: float = 0.0
     ) -> None:
         self._rejected += 1

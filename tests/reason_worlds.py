@@ -281,8 +281,17 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], PodFields]] = {
     **{REASON_CODES[name]: example for name, example in (VOLUMES | CLAIMS).items()},
 }
 
+#: Reasons of gangs, which are about several pods.
+GANGS: dict[ReasonCode, PodFields] = {
+    REASON_CODES["WAITING_FOR_MEMBERS"]: {
+        "labels": {"gpu-scheduler.io/group": "train"},
+        "annotations": {"gpu-scheduler.io/group-min": "2"},
+    },
+    REASON_CODES["GROUP_NOT_FOUND"]: {"labels": {"scheduling.x-k8s.io/pod-group": "train"}},
+}
 #: A failure of ours is no answer of a decision: the loop makes it (tests/unit/loop).
-DECIDED = [code for code in REASON_CODES.values() if code is not REASON_CODES["INTERNAL"]]
+_ELSEWHERE = {REASON_CODES["INTERNAL"], *GANGS}
+DECIDED = [code for code in REASON_CODES.values() if code not in _ELSEWHERE]
 
 
 class World(msgspec.Struct, frozen=True):
@@ -295,7 +304,17 @@ class World(msgspec.Struct, frozen=True):
 
 def world_of(code: ReasonCode) -> World:
     """A new world in which a pod is rejected for this code."""
+    if code in GANGS:
+        return _world_of_gang(pod("w-0", **GANGS[code]))
     objects, fields = EXAMPLES[code]
     name = "solo" if code is REASON_CODES["INDEX_UNKNOWN"] else "w-0"
     pipeline = PIPELINES.get(code, ALLOW_ALL_MAPS)
     return World(cluster(*objects), pod(name, **fields), pipeline)
+
+
+def _world_of_gang(member: Pod) -> World:
+    """The PodGroups of scheduler-plugins are installed, and there is none."""
+    state = cluster(FOUR)
+    state.gangs.replace_groups((), is_served=True)
+    state.upsert_pod(member)
+    return World(state, member, ALLOW_ALL_MAPS)

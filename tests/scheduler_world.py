@@ -20,8 +20,8 @@ from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.effects import Effects
 from scheduler.state.fold import fold, notify_queue
+from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.queue.requeue_conditions import requeue_condition
-from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.scheduler_state import SchedulerState
 from tests.builders import ALLOW_ALL_MAPS, as_bound, cluster
@@ -43,7 +43,7 @@ class SchedulerWorld:
 
     def start_with(self, known: Cluster) -> None:
         """A new process: it knows this cluster and nothing else."""
-        self.state = SchedulerState(known, SchedulingQueue(), Reservations())
+        self.state = SchedulerState(known, GangQueue(known.gangs), Reservations())
         self.cluster, self.queue = self.state.cluster, self.state.queue
         self.reservations = self.state.reservations
 

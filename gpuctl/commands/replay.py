@@ -15,7 +15,7 @@ from gpuctl.command import Strict
 from gpuctl.output import replay as output_of_replay
 from gpuctl.output.replay import ReplayedPod
 from scheduler.decide.explain import explain
-from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.gang.decisions import Decisions
 from scheduler.decide.score_breakdown import rank
 from scheduler.framework.decision import Placement
 from scheduler.plugins import default_pipeline
@@ -59,9 +59,9 @@ def replay_pods(
         pods = snapshots.pending_pods(snapshot, only, namespace)
     else:
         pods = [queued.pod for queued in snapshot.state.queue if queued.pod.uid in then]
-    replayed: list[ReplayedPod] = []
+    decisions, replayed = Decisions(cluster, pipeline), list[ReplayedPod]()
     for pod in pods:
-        decision = schedule_one(cluster, pod, pipeline)
+        decision = decisions.of(pod)
         ranked = isinstance(decision, Placement) and rank(cluster, decision, pipeline)
         replayed.append(
             ReplayedPod(

@@ -32,6 +32,7 @@ from gpuctl.simulate.validation.rejection import check_pod
 from gpuctl.simulate.workload_expansion import PlannedPod
 from scheduler.config import Config
 from scheduler.decide.batch import next_batch, plan_batch
+from scheduler.decide.gang.plan import plan_gang
 from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement, Preemption, Rejection
@@ -44,12 +45,10 @@ from scheduler.model.quota import Quota
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold, notify_queue
+from scheduler.state.gangs.gang import Gang
+from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.queue.requeue_conditions import requeue_condition
-from scheduler.state.queue.scheduling_queue import (
-    UNSCHEDULABLE_MAX_S,
-    QueuedPodInfo,
-    SchedulingQueue,
-)
+from scheduler.state.queue.scheduling_queue import UNSCHEDULABLE_MAX_S, QueuedPodInfo
 
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 FOREIGN: Final = "placed by gpu-scheduler's rules; in a cluster {} decides"
@@ -74,7 +73,7 @@ class Simulator:
         self._pipeline = config.pipeline()
         self._admission = Admission(config)
         self._reservations = self._admission.reservations
-        self._queue = SchedulingQueue(self._pipeline.equivalence_class)
+        self._queue = GangQueue(self.cluster.gangs, self._pipeline.equivalence_class)
         self._ranges = LimitRanges()
         self._foreign: dict[str, Pod] = {}
         self._now = 0.0
@@ -219,6 +218,9 @@ class Simulator:
     def decide_due(self) -> None:
         """Decide on every pod that is due."""
         while entries := next_batch(self._queue, self.cluster, self._now):
+            if (gang := self.cluster.gangs.of(entries[0].pod)) is not None:
+                self._decide_gang(gang, entries[0])
+                continue
             whole = plan_batch(self.cluster, [entry.pod for entry in entries], self._pipeline)
             for entry, joint in zip_longest(entries, whole or ()):
                 decision = joint or schedule_one(self.cluster, entry.pod, self._pipeline)
@@ -228,6 +230,26 @@ class Simulator:
                     self._add_unschedulable(entry, decision)
                 if isinstance(decision, Preemption):
                     self._preempt(decision)
+
+    def _decide_gang(self, gang: Gang, leader: QueuedPodInfo) -> None:
+        """All members that have to start together are placed, or none is."""
+        members = self._queue.members(gang.key)
+        pods = [one.pod for one in members]
+        plan = plan_gang(self.cluster, gang, pods, self._pipeline)
+        if isinstance(plan, Rejection):
+            left = tuple(msgspec.structs.replace(plan, pod=pod) for pod in pods)
+        else:
+            left = plan.left
+            placed = {one.pod.uid: one for one in plan.placements}
+            for pod in pods:
+                if pod.uid in placed:
+                    self._place(placed[pod.uid])
+        for rejection in left:
+            if rejection.pod.uid == leader.pod.uid:
+                self._add_unschedulable(leader, rejection)
+            else:
+                verdict = self.verdicts[rejection.pod.uid]
+                self._record(waiting_verdict(verdict, rejection.diagnosis))
 
     def _place(self, placement: Placement) -> None:
         pod = placement.pod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 import structlog
 
@@ -26,6 +28,17 @@ class AssumedPlacement(msgspec.Struct, frozen=True):
     steps: set[str]
 
 
+class Together(msgspec.Struct, eq=False):
+    """Bindings that start together; ``missing`` are those that are not ready yet.
+
+    ``is_broken`` once one of the placements was taken back.
+    """
+
+    missing: set[str]
+    ready: list[str] = []
+    is_broken: bool = False
+
+
 class BindingController:
     """Starts Bindings and reports their results."""
 
@@ -36,6 +49,7 @@ class BindingController:
         self._binder = binder
         self._metrics = metrics
         self._assumed: dict[str, AssumedPlacement] = {}
+        self._together: dict[str, Together] = {}
         metrics.begin_at_zero(metrics.binds, *((one.value,) for one in ev.BindOutcome))
 
     def assume(self, placement: Placement, entry: QueuedPodInfo, record: Record) -> None:
@@ -60,13 +74,45 @@ class BindingController:
         return not steps
 
     def start(self, uid: str) -> None:
-        """Send the Binding; its result arrives as an event."""
+        """Send the Binding, or keep it until those beside it are ready; its result arrives as an
+        event.
+        """
+        together = self._together.get(uid) if self._together else None
+        if together is None:
+            self._send(uid)
+            return
+        together.missing.discard(uid)
+        together.ready.append(uid)
+        if together.missing or together.is_broken:
+            return
+        for one in together.ready:
+            del self._together[one]
+            self._send(one)
+
+    def hold_together(self, uids: Iterable[str]) -> None:
+        """These Bindings start when all of them are ready."""
+        together = Together(set(uids))
+        self._together.update((uid, together) for uid in together.missing)
+
+    def left_behind(self) -> tuple[str, ...]:
+        """Placements whose Binding will not start, since one beside it was taken back."""
+        return tuple(uid for uid, one in self._together.items() if one.is_broken)
+
+    def _send(self, uid: str) -> None:
         assumed = self._assumed[uid]
         self._binder.start(assumed.placement, assumed.record.id)
+
+    def placement_of(self, uid: str) -> Placement | None:
+        """The placement of a pod that is assumed."""
+        assumed = self._assumed.get(uid)
+        return None if assumed is None else assumed.placement
 
     def drop(self, uid: str, reason: str) -> QueuedPodInfo | None:
         """Remove a placement; returns its queue entry."""
         assumed = self._assumed.pop(uid, None)
+        together = self._together.pop(uid, None) if self._together else None
+        if together is not None:
+            together.is_broken = True
         if assumed is None:
             return None
         if not assumed.record.end:

@@ -21,6 +21,7 @@ from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
+from scheduler.controllers.gangs.scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import MigConfigController
 from scheduler.controllers.mig_partition import TIMEOUT_S, PartitionController
@@ -117,14 +118,13 @@ class Controllers:
             self.avoidance,
             wall,
             settings.partition_timeout_s,
-            MigConfigController(state, self.avoidance, wall, settings.mig_config)
-            if settings.mig_config is not None
-            else None,
+            _mig_config(state, self.avoidance, wall, settings),
         )
         self.volumes = VolumeBindingController(cluster, metrics, self.avoidance)
         self.claims = ClaimController(cluster, metrics, self.avoidance, wall, _random_uid)
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
+        self.gangs = GangScheduling(cluster, state.queue, self.bindings, self.avoidance, rejects)
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
@@ -164,6 +164,7 @@ class Controllers:
             self.claims,
             collisions,
             self.preemption,
+            self.gangs,
             *recreation,
             Gauges(metrics, state),
         )
@@ -183,6 +184,17 @@ class Controllers:
 
 def _random_uid() -> str:
     return str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
+
+
+def _mig_config(
+    state: SchedulerState,
+    avoidance: NodeAvoidance,
+    wall: Callable[[], float],
+    settings: ControllerSettings,
+) -> MigConfigController | None:
+    if settings.mig_config is None:
+        return None
+    return MigConfigController(state, avoidance, wall, settings.mig_config)
 
 
 def _migrations(

@@ -14,10 +14,10 @@ from scheduler.decide.explain import (
     refusals_of,
     victim_outcomes,
 )
+from scheduler.decide.gang.decisions import Decisions
 from scheduler.decide.post_filter import context_of
-from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget, SearchBudget
-from scheduler.framework.decision import Preemption, Rejection
+from scheduler.framework.decision import Decision, Preemption, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.preemption.hindrance import Hindrance, hindrance, spared_pods
@@ -34,8 +34,9 @@ def explain_now(
     twice the steps of a decision.
     """
     own = Budget(pipeline.decision_steps_max)
-    decision = schedule_one(cluster, pod, pipeline, own)
-    if not isinstance(decision, Rejection) or _waits_for_pods(decision):
+    decision = Decisions(cluster, pipeline).of(pod, own)
+    is_final = _waits_for_pods(decision) or cluster.gangs.of(pod) is not None
+    if not isinstance(decision, Rejection) or is_final:
         yield work.part(own.spent)
         return explain(decision)
     context = context_of(cluster, pipeline, decision, max(0, 2 * own.limit - own.spent))
@@ -50,9 +51,11 @@ def explain_now(
     return msgspec.structs.replace(outcome, preemption=_preemption(found, spared))
 
 
-def _waits_for_pods(rejection: Rejection) -> bool:
+def _waits_for_pods(decision: Decision) -> bool:
     """Whether pods end for the rejected pod, or will."""
-    return isinstance(rejection, Preemption) or bool(rejection.nominated_node)
+    if not isinstance(decision, Rejection):
+        return False
+    return isinstance(decision, Preemption) or bool(decision.nominated_node)
 
 
 def _preemption(found: Hindrance, spared: Mapping[str, int]) -> PreemptionOutcome | None:

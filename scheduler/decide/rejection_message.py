@@ -22,7 +22,7 @@ _WORDS: Final = tuple(
 )
 _HEAD: Final = re.compile(r"0/(\d+) nodes are available: ")
 #: The suffixes of kube-scheduler and of gpu-scheduler, after the nodes' reasons.
-_TAIL: Final = re.compile(rf"\. (?:preemption:|{IMPOSSIBLE}).*", re.DOTALL)
+_TAIL: Final = re.compile(rf"\. (?:preemption:|group [\w.-]+: |{IMPOSSIBLE}).*", re.DOTALL)
 _COUNTED: Final = re.compile(r"(\d+) (.+)")
 
 

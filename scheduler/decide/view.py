@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from scheduler.framework.decision import Placement
 from scheduler.framework.plugin import Reasons
 from scheduler.framework.view import View
 from scheduler.model import well_known
@@ -18,6 +19,7 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.cache.map_indexes import space_of
 from scheduler.state.dra.ended_claims import ClaimsOnNode, ClaimUse
 from scheduler.state.dra.store import DraStore
 from scheduler.state.dra.what_if import WhatIfDra
@@ -76,8 +78,9 @@ class WhatIfView:
         self.dra: DraStore = WhatIfDra(cluster.dra, claims) if claims else cluster.dra
         self.pods = cluster.pods
         self.assumed = cluster.assumed
-        self.indexes_held = cluster.indexes_held
         self.preemptions = cluster.preemptions
+        #: Map indexes of placed pods, by workload and map text.
+        self._indexes: dict[tuple[str, str], dict[int, Pod]] = {}
         self._removed: dict[str, tuple[Pod, str, PodAllocation]] = {}
         self._claims: ClaimsOnNode | None = None
         #: The node of these claims, if pods were removed or put back since they were looked at.
@@ -172,6 +175,25 @@ class WhatIfView:
             if claims is not None:
                 self._own_dra().give(pod, claims)
                 self._count_claims(node_name, [pod])
+
+    def place_decided(self, placement: Placement) -> None:
+        """Place a pod with everything that its placement gives it."""
+        pod = placement.pod
+        self.place(pod, placement.node_name, placement.devices, placement.claims)
+        if placement.volumes is not None:
+            if self.volumes is self._cluster.volumes:
+                self.volumes = self.volumes.what_if()
+            self.volumes.assume(pod.uid, placement.volumes)
+        space = space_of(pod)
+        if placement.index is not None and space is not None:
+            self._indexes.setdefault(space, {})[placement.index] = pod
+
+    def indexes_held(self, pod: Pod) -> Mapping[int, Pod]:
+        """Map index -> the pod of its workload and map text that holds it."""
+        held = self._cluster.indexes_held(pod)
+        if not self._indexes or (space := space_of(pod)) is None:
+            return held
+        return {**held, **self._indexes.get(space, {})}
 
     def _enter(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
         node_info = self._copied(node_name)

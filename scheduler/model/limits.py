@@ -48,6 +48,8 @@ DECISION_STEPS_MAX: Final = 200_000
 RESERVED_PER_NAMESPACE_MAX: Final = 64
 RESERVED_MAX: Final = 256
 USER_PRIORITY_MAX: Final = 1_000_000_000
+GANG_MEMBERS_MAX: Final = 4_096
+GANGS_REMEMBERED_MAX: Final = 4_096
 # --- ResourceClaims and devices ------------------------------------------------------------
 POD_CLAIMS_MAX: Final = 128
 CLAIM_ITEMS_MAX: Final = 128
@@ -126,6 +128,19 @@ TABLE: Final = (
     Limit(
         "MAP_LINE_DEVICES_MAX", MAP_LINE_DEVICES_MAX, "devices", "one line of a map", _MAP_WAITS,
         "the maximum of one node",
+    ),
+    Limit(
+        "GANG_MEMBERS_MAX", GANG_MEMBERS_MAX, "pods",
+        "the minimum of a group: `gpu-scheduler.io/group-min`, `minMember`,"
+        " `kueue.x-k8s.io/pod-group-total-count`",
+        "the pod is pending with the code `UNREADABLE`; another source's minimum is not read",
+        "the members of a group are planned in one go",
+    ),
+    Limit(
+        "GANGS_REMEMBERED_MAX", GANGS_REMEMBERED_MAX, "owners",
+        "owners of the pods of groups that ran",
+        "the oldest one is forgotten: a replaced pod without other members waits for its group",
+        "they are needed while pods of the owner are replaced",
     ),
     Limit(
         "INJECTED_BYTES_MAX", INJECTED_BYTES_MAX, "bytes",

@@ -26,6 +26,8 @@ MEMORY_FLOOR: Final = PREFIX + "memory-floor"
 WANTED_MEMORY: Final = PREFIX + "gpu-memory"
 RESTORE: Final = PREFIX + "restore"
 PREFER: Final = PREFIX + "prefer"
+GROUP: Final = PREFIX + "group"  # label: the group of the pod
+GROUP_MIN: Final = PREFIX + "group-min"  # the members that are bound together or not at all
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"  # kubectl's own
 
 # --- what the Binding writes (protected) ---------------------------------
@@ -118,10 +120,12 @@ GROVE_SET: Final = "app.kubernetes.io/part-of"
 GROVE_POD: Final = "grove.io/podclique-pod-index"
 GROVE_GROUP: Final = "grove.io/podcliquescalinggroup-replica-index"
 GROVE_REPLICA: Final = "grove.io/podcliqueset-replica-index"
+KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
+KUEUE_TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"  # annotation
 KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
 
 #: The stored annotations of a pod, besides those with our prefix.
-POD_ANNOTATIONS: Final = (MAP, FALLBACK, ORIGINAL, LWS_SIZE, DEFAULT_CONTAINER)
+POD_ANNOTATIONS: Final = (MAP, FALLBACK, ORIGINAL, LWS_SIZE, DEFAULT_CONTAINER, KUEUE_TOTAL)
 
 # --- storage: annotations of claims and volumes, and node labels that volumes read ------------
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"

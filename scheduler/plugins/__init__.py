@@ -38,6 +38,7 @@ from scheduler.plugins.dynamic_mig import plugin as dynamic_mig
 from scheduler.plugins.dynamic_resources import plugin as dynamic_resources
 from scheduler.plugins.gpu import devices as gpu_devices
 from scheduler.plugins.gpu import gpu_map
+from scheduler.plugins.groups import plugin as groups
 from scheduler.plugins.preemption import plugin as preemption
 from scheduler.plugins.volumes import (
     node_volume_limits,
@@ -49,6 +50,7 @@ from scheduler.plugins.volumes import (
 PLUGINS: Final[tuple[Plugin, ...]] = (
     pod_supported.PLUGIN,
     webhook_mutation.PLUGIN,
+    groups.PLUGIN,
     node_unschedulable.PLUGIN,
     taint_toleration.PLUGIN,
     node_readable.PLUGIN,

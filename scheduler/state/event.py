@@ -30,6 +30,11 @@ from scheduler.state.dra.events import DraDeleted as DraDeleted
 from scheduler.state.dra.events import DraEvent as DraEvent
 from scheduler.state.dra.events import DraReplaced as DraReplaced
 from scheduler.state.dra.events import DraUpdated as DraUpdated
+from scheduler.state.gangs.events import GangChanged as GangChanged
+from scheduler.state.gangs.events import PodGroupDeleted as PodGroupDeleted
+from scheduler.state.gangs.events import PodGroupEvent as PodGroupEvent
+from scheduler.state.gangs.events import PodGroupsReplaced as PodGroupsReplaced
+from scheduler.state.gangs.events import PodGroupUpdated as PodGroupUpdated
 
 
 class PodUpdated(msgspec.Struct, frozen=True):
@@ -336,6 +341,7 @@ Event = (
     | DraEvent
     | ClaimsReserved
     | ClaimsReleased
+    | PodGroupEvent
 )
 
 #: The types of all events.
@@ -383,4 +389,4 @@ class ClusterEvent(msgspec.Struct, frozen=True):
     pod: Pod | None = None
 
 
-Change = PodPending | PodActivated | PodDone | BindFailed | ClusterEvent
+Change = PodPending | PodActivated | PodDone | BindFailed | ClusterEvent | GangChanged

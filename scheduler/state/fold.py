@@ -8,10 +8,12 @@ from typing import Final
 from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.model.dra.claim import ResourceClaim
 from scheduler.model.dra.objects import DraObject
+from scheduler.model.pods.gang import PodGroup
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.dra.store import DraStore
+from scheduler.state.gangs.index import GangIndex
 from scheduler.state.queue.equivalence_group import Concerns, ConditionAtNode
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.volumes.store import VolumeStore
@@ -71,6 +73,8 @@ def notify_queue(
             queue.delete(uid, now)
         case ev.ClusterEvent():
             queue.requeue_on(change, now, condition_at, concerns)
+        case ev.GangChanged(key):
+            queue.check_gang(key, now)
 
 
 def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
@@ -93,6 +97,8 @@ def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
         return _fold_partitions(cluster, event)
     if isinstance(event, ev.BudgetEvent):
         return _fold_budgets(cluster, event)
+    if isinstance(event, ev.PodGroupEvent):
+        return _fold_pod_groups(cluster.gangs, event)
     if isinstance(event, ev.StorageEvent):
         return _fold_storage(cluster.volumes, event)
     if isinstance(event, ev.DraEvent | ev.ClaimsReserved | ev.ClaimsReleased):
@@ -161,6 +167,17 @@ def _fold_dra(
             is_answer = isinstance(event, ev.ClaimsReserved)
             ended = store.end_write(event.uid) if is_answer else store.end_release(event.uid)
             return [*changes, *ended]
+
+
+def _fold_pod_groups(gangs: GangIndex, event: ev.PodGroupEvent) -> list[ev.Change]:
+    match event:
+        case ev.PodGroupUpdated(group):
+            keys = gangs.upsert_group(group)
+        case ev.PodGroupDeleted(namespace, name):
+            keys = gangs.delete_group(PodGroup(namespace, name, 1).key)
+        case ev.PodGroupsReplaced(groups, is_served):
+            keys = gangs.replace_groups(groups, is_served=is_served)
+    return [ev.GangChanged(key) for key in keys]
 
 
 def _show(store: DraStore, item: DraObject) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.equivalence_group import EquivalenceOf, equivalence_class_of
-from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.webhook_scope import WebhookScope
 
@@ -19,7 +19,7 @@ class SchedulerState(msgspec.Struct, frozen=True):
     """The cluster, the pending pods and the reservations of admitted pods."""
 
     cluster: Cluster
-    queue: SchedulingQueue
+    queue: GangQueue
     reservations: Reservations
 
 
@@ -44,5 +44,5 @@ def empty_state(
         terms = cluster.topology.terms_key(pod)
         return equivalence_of(pod) if terms is None else (equivalence_of(pod), terms)
 
-    queue = SchedulingQueue(equivalence_class)
+    queue = GangQueue(cluster.gangs, equivalence_class)
     return SchedulerState(cluster, queue, Reservations(scope, cluster.namespaces))

@@ -19,6 +19,7 @@ from scheduler.model.dra.claim_plan import ClaimPlan
 from scheduler.model.dra.objects import DraObject
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Namespace, Node
+from scheduler.model.pods.gang import PodGroup
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.model.volumes.storage import StorageObject
@@ -91,7 +92,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     preemptors whose victims are being deleted. ``exhausted`` are those that may not preempt more
     for now. ``withdrawn`` are pods that do not wait any more for the node in their status.
     ``expected`` are the GPUs that nominated pods wait for, ``planned`` those of their claims.
-    ``released`` are the claims that each preempted pod gives back.
+    ``released`` are the claims that each preempted pod gives back. ``pod_groups`` is None where the
+    API server does not serve them.
     """
 
     scheduler_name: str
@@ -122,6 +124,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     dra: tuple[DraObject, ...] = ()
     index_attributes: dict[str, str] = {}
     released: dict[str, tuple[str, ...]] = {}
+    pod_groups: tuple[PodGroup, ...] | None = None
 
 
 def take(
@@ -190,6 +193,7 @@ def take(
         withdrawn=cluster.nominations.withdrawn(),
         expected=dict(cluster.nominations.expected),
         planned=dict(cluster.nominations.plans),
+        pod_groups=cluster.gangs.groups() if cluster.gangs.is_served else None,
     )
 
 
@@ -202,6 +206,8 @@ def restore(state: ClusterSnapshot) -> Cluster:
     # In this order, which is the order of a rejection's reasons.
     for node in state.nodes:
         cluster.upsert_node(node)
+    is_served = state.pod_groups is not None
+    cluster.gangs.replace_groups(state.pod_groups or (), is_served=is_served)
     for pod in state.pods:
         cluster.upsert_pod(pod)
     # The steps of a decision depend on the keys of the index.

@@ -22,6 +22,7 @@ from scheduler.watch.decode import (
     volumes,
 )
 from scheduler.watch.decode.dra import claims, classes, slices
+from scheduler.watch.decode.groups import coscheduling
 from scheduler.watch.decode.object_decoder import ObjectDecoder
 from scheduler.watch.paged_list import Paging
 from scheduler.watch.reflector import WatchSource
@@ -131,6 +132,19 @@ BUDGETS: WatchSource[Event] = WatchSource(
 )
 
 
+#: The minimum of gangs that scheduler-plugins' label names.
+POD_GROUPS: WatchSource[Event] = WatchSource(
+    kind="podgroups",
+    path="/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+    decode=coscheduling.pod_group_event,
+    decode_list=coscheduling.pod_groups_listed,
+    absent=coscheduling.no_pod_groups,
+    is_optional=True,
+    is_vital=False,
+    may_be_forbidden=True,
+)
+
+
 def every(
     namespace: str, *, migrations: bool = True, preemption: bool = True
 ) -> tuple[WatchSource[Event], ...]:
@@ -145,5 +159,6 @@ def every(
         *DRA,
         *optional,
         partition_objects(namespace),
+        POD_GROUPS,
         PODS,
     )

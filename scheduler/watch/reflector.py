@@ -68,7 +68,8 @@ class WatchSource(msgspec.Struct, Generic[E], frozen=True):
     one of them instead, if the kind is optional. ``decode`` takes an object's bytes and whether it
     was deleted; ``decode_list`` takes all items of a list, or of a page if ``paging`` is set. A
     cluster may lack an optional kind; so may the role of the account, if ``may_be_forbidden``.
-    While the watch of a vital kind is broken, no replica decides.
+    While the watch of a vital kind is broken, no replica decides. ``absent`` is the event of a
+    cluster that lacks the kind, where that differs from one without objects.
     """
 
     kind: str
@@ -81,6 +82,7 @@ class WatchSource(msgspec.Struct, Generic[E], frozen=True):
     may_be_forbidden: bool = False
     paging: Paging[E] | None = None
     older_paths: tuple[str, ...] = ()
+    absent: Callable[[], E] | None = None
 
 
 class _Expired(Exception):
@@ -229,7 +231,8 @@ class Reflector(Generic[E]):
                     if self.lists == 0:
                         self._warn(self._source.kind, error.message)
                     break
-        return self._source.decode_list([]), ""
+        absent = self._source.absent
+        return (self._source.decode_list([]) if absent is None else absent()), ""
 
     async def _pages(self, path: str) -> tuple[E, str]:
         """The event of the whole list, and its version."""

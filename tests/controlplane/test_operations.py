@@ -52,6 +52,7 @@ SELDOM = {
     ),
     ("resource.k8s.io", "resourceclaims/status", "patch"),
     ("resource.k8s.io", "devicetaintrules", "watch"),
+    ("scheduling.x-k8s.io", "podgroups", "watch"),
     # The API server checks it itself.
     ("resource.k8s.io", "resourceclaims/binding", "patch"),
     ("", "bindings", "create"),
@@ -116,12 +117,12 @@ def test_shipped_rights_equal_used_rights_and_no_list_per_pod(
     starts = product.log("scheduler").count("caches synced")
     # A kind that was registered a moment ago may be listed twice: the first answer is "not yet".
     own = {"podmigrations", "migpartitions"}
-    # Kubernetes serves it from 1.37 on, and an absent kind is asked for again.
-    optional = "devicetaintrules"
-    counts = {kind: lists.count(kind) for kind in set(lists) - own - {optional}}
+    # Kubernetes serves rules from 1.37 on and groups never, and an absent kind is asked for again.
+    optional = {"devicetaintrules", "podgroups"}
+    counts = {kind: lists.count(kind) for kind in set(lists) - own - optional}
     kinds = (
         *("nodes", "namespaces", "resourcequotas", "poddisruptionbudgets"),
-        *(one.kind for one in (*STORAGE, *DRA) if one.kind != optional),
+        *(one.kind for one in (*STORAGE, *DRA) if one.kind not in optional),
         # Each new leader looks for those of a former version.
         *(former_version.MIGRATIONS, former_version.PARTITIONS),
     )

@@ -95,6 +95,8 @@ def outlook(
     closest = _closest(rejected)
     work.spend(len(outcome.refusals))
     yield len(outcome.refusals)
+    if pod.group and cluster.gangs.of(pod) is not None:  # no change of one member helps all
+        return Outlook(can_start=can_start, text=text, closest=closest)
     found = yield from remedies(cluster, rejected, pipeline)
     return Outlook(
         can_start=can_start,

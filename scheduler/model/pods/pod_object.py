@@ -14,6 +14,7 @@ from scheduler.model.dra.pod_claims import NO_CLAIMS, PodClaims
 from scheduler.model.gpu import gpu_memory as model_gpu_memory
 from scheduler.model.gpu.allocated_devices import AllocatedDevice
 from scheduler.model.limits import POD_DEVICES_MAX
+from scheduler.model.pods.gang import GangMark, gang_mark, gang_problem
 from scheduler.model.pods.pod_affinity import NO_AFFINITY, PodAffinity, SpreadConstraint
 from scheduler.model.pods.pod_index import IndexRule, index_of
 from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Unread
@@ -33,7 +34,7 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     those of cpu and memory. ``unsupported`` are field paths (``model/pods/pod_fields``).
     ``created`` is the API's timestamp text, which sorts as time. ``crashes`` counts restarts of
     containers whose last run failed. ``is_admitted`` is true once the kubelet has admitted the pod.
-    ``group`` is the gang that it belongs to, for any scheduler. Scopes of ResourceQuotas read
+    ``group`` is the group that it belongs to, for any scheduler. Scopes of ResourceQuotas read
     ``priority_class`` and ``has_deadline``. ``images`` are those of a pod without a node.
     ``unread`` describes undecodable fields. ``allocated`` are the GPUs in its status, empty if the
     status has none. ``started`` is ``status.startTime``, empty before it starts. ``is_preempted``
@@ -107,6 +108,11 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The keys of its PersistentVolumeClaims, those of ephemeral volumes too."""
         return tuple(f"{self.namespace}/{one.name}" for one in self.volumes.claims)
 
+    @cached
+    def gang(self) -> GangMark | None:
+        """What it says about its gang; pods without a ``group`` are not asked."""
+        return gang_mark(self.namespace, self.labels, self.annotations)
+
     @property
     def has_terms(self) -> bool:
         """Whether it says something about other pods near it."""
@@ -128,6 +134,8 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         if self.unread:
             return self.unread.text
+        if self.group and (problem := gang_problem(self.labels, self.annotations)):
+            return problem
         for resource, count in self.gpu_requests.items():
             if count > POD_DEVICES_MAX:
                 return f"it requests {count} of {resource}; at most {POD_DEVICES_MAX} are read"

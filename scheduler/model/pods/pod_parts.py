@@ -8,6 +8,9 @@ from typing import Final
 
 import msgspec
 
+from scheduler.model import well_known
+from scheduler.model.pods.gang import COSCHEDULING_LABELS
+
 #: Kubernetes' own controllers: their kinds are known only in these API groups.
 _HOMES: Final = {
     **dict.fromkeys(("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"), "apps"),
@@ -121,11 +124,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
     waits_for: str = ""
 
 
-GROUP_LABELS: Final = (
-    "scheduling.x-k8s.io/pod-group",
-    "pod-group.scheduling.sigs.k8s.io",
-    "kueue.x-k8s.io/pod-group-name",
-)
+GROUP_LABELS: Final = (well_known.GROUP, *COSCHEDULING_LABELS, well_known.KUEUE_GROUP)
 GROUP_ANNOTATIONS: Final = (
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
@@ -136,7 +135,7 @@ UNNAMED_GROUP: Final = "?"
 
 
 def group_of(labels: Mapping[str, str], annotations: Mapping[str, str], in_spec: str | None) -> str:
-    """The gang of a pod, whose members run together or not at all; empty without one.
+    """The group of a pod; empty without one. With a minimum it is a gang (``model/pods/gang``).
 
     ``in_spec`` is the group in the pod's spec. The name is unique only within the namespace. A
     member keeps the requested tier unless it has a ladder of its own; then all members have one

@@ -36,6 +36,7 @@ class RequeueCause(enum.Enum):
         "a ResourceClaim was deallocated, or a ResourceSlice, a DeviceClass or a DeviceTaintRule"
         " changed"
     )
+    GROUP = "a member or the minimum of the pod's group was created or changed"
     ADMISSION = "the pod was created again and passed the webhook"
 
 

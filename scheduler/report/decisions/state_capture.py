@@ -16,7 +16,7 @@ import msgspec
 
 from scheduler.config import Config
 from scheduler.decide.explain import Outcome, explain
-from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.gang.decisions import Decisions
 from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import micro_time
 from scheduler.report.decisions.api_types import API_VERSION, SNAPSHOT_VERSION, Pending, Snapshot
@@ -56,12 +56,12 @@ class StateCapture:
         """The current state, with a decision about every waiting pod if time allows."""
         state = self._context.state()
         deadline = self._clock() + DECIDING_MAX_S
+        decisions = Decisions(self._context.cluster, self._context.pipeline)
         pending: list[Pending] = []
         for one in state.queue:
             if pending and self._clock() > deadline:
                 break
-            outcome = explain(schedule_one(self._context.cluster, one.pod, self._context.pipeline))
-            pending.append(_pending(one.pod, outcome))
+            pending.append(_pending(one.pod, explain(decisions.of(one.pod))))
         left_out = len(state.queue) - len(pending)
         return self._snapshot(state, tuple(pending), left_out=left_out)
 

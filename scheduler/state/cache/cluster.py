@@ -29,7 +29,8 @@ from scheduler.state.cache.preemptions import Preemptions
 from scheduler.state.cache.quotas import Quotas
 from scheduler.state.cache.releases import Releases
 from scheduler.state.dra.store import DraStore
-from scheduler.state.event import Change, ClusterEvent, PodDone, PodPending
+from scheduler.state.event import Change, ClusterEvent, GangChanged, PodDone, PodPending
+from scheduler.state.gangs.index import GangIndex
 from scheduler.state.invariant import InvariantViolation
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.pod_allocation import has_same_allocation
@@ -66,6 +67,7 @@ class Cluster:
         #: Read by admissions, never by decisions.
         self.quotas = Quotas()
         self.groups = PodGroups(self.pods)
+        self.gangs = GangIndex(scheduler_name)
         self._map_indexes = MapIndexes(self.pods, self.assumed)
         self._releases = Releases(self.nodes, self.nominations.plans)
         # Attributes of the view, which decisions read often.
@@ -113,6 +115,8 @@ class Cluster:
         left = self._releases.of_nominated(self.nominations.place(pod), pod, assumption.node_name)
         self._join(self.pods.setdefault(pod.uid, pod))
         self.assumed[pod.uid] = assumption
+        if pod.group:
+            self.gangs.place(pod)
         generation = self.topology.generation
         self.nodes.add_pod(pod, assumption.node_name, assumption.devices)
         if assumption.volumes is not None:
@@ -128,6 +132,8 @@ class Cluster:
         if assumption is None:
             return []
         pod = self.pods[uid]
+        if pod.group:
+            self.gangs.take_back(pod)
         self.nominations.take_back(uid)
         self.nominations.note(pod, is_assumed=False)
         freed = self._remove_from_node(pod, assumption.node_name)
@@ -175,8 +181,12 @@ class Cluster:
             return self.delete_pod(pod.uid)
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
+        started: list[Change] = []
         if pod.group or (before is not None and before.group):
             self.groups.upsert(pod, before)
+            is_placed = bool(pod.node_name) or pod.uid in self.assumed
+            key = self.gangs.upsert(pod, before, is_placed=is_placed)
+            started = [GangChanged(key)] if key is not None else []
         if pod.resource_claims:
             self.dra.users.add(pod)
         is_ours = pod.scheduler_name == self.scheduler_name
@@ -192,7 +202,7 @@ class Cluster:
         if before is not None and _place(before) != _place(pod):
             left += self._leave(before)
         self._join(pod)
-        return left + self._upsert_living(pod, before)
+        return left + self._upsert_living(pod, before) + started
 
     def _join(self, pod: Pod) -> None:
         if pod.map_text is not None:
@@ -243,6 +253,7 @@ class Cluster:
             return left
         if pod.group:
             self.groups.delete(pod)
+            self.gangs.delete(pod)
         if pod.label_keys and pod.scheduler_name == self.scheduler_name:
             self.index.labels.name(pod.label_keys, ())
         changes: list[Change] = [PodDone(uid), *left, *self.dra.leave(pod)]

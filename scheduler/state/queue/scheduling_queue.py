@@ -21,6 +21,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from scheduler.model.pods.gang import GangKey
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
@@ -58,8 +59,8 @@ __all__ = [
 UNSCHEDULABLE_MAX_S = 300.0
 
 
-def _unchecked(_pod: Pod, _node_name: str) -> None:
-    return None
+def unchecked(_pod: Pod, _node_name: str) -> None:
+    """No node is checked before a pod is requeued."""
 
 
 def _claims(pod: Pod) -> tuple[str, ...]:
@@ -68,7 +69,8 @@ def _claims(pod: Pod) -> tuple[str, ...]:
     return (*pod.claims, *(f"{pod.namespace}/{name}" for name in names))
 
 
-def _any_concerns(_waiting: Pod, _changed: Pod) -> bool:
+def any_concerns(_waiting: Pod, _changed: Pod) -> bool:
+    """Every pod that changed concerns every pod that waits."""
     return True
 
 
@@ -266,8 +268,8 @@ class SchedulingQueue:
         self,
         change: ClusterEvent,
         now: float,
-        condition_at: ConditionAtNode = _unchecked,
-        concerns: Concerns = _any_concerns,
+        condition_at: ConditionAtNode = unchecked,
+        concerns: Concerns = any_concerns,
     ) -> int:
         """Requeue the groups that this change may help, one pod each; returns how many.
 
@@ -334,6 +336,9 @@ class SchedulingQueue:
         else:
             self._requeue_index.discard(group.key, group.condition)
             del self._groups[group.key]
+
+    def check_gang(self, key: GangKey, now: float) -> None:
+        """A gang changed; ``GangQueue`` has them."""
 
     # --- positions ---------------------------------------------------------------------------
 

@@ -21,6 +21,13 @@ class AssumedObjects:
         self._volumes_by: dict[str, dict[str, None]] = {}
         self._claims_by: dict[str, dict[str, None]] = {}
 
+    def copy(self) -> AssumedObjects:
+        """The same assumptions, to be extended; they are taken back in the original only."""
+        other = AssumedObjects()
+        other.volumes, other.claims = self.volumes.copy(), self.claims.copy()
+        other.volume_of = self.volume_of.copy()
+        return other
+
     def give(self, uid: str, claim: Claim, volume: PersistentVolume) -> None:
         """A pod's placement gives a volume to its claim."""
         self.volumes[volume.name] = volume

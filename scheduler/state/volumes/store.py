@@ -6,6 +6,7 @@ for anything of storage, or only at one node.
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -120,6 +121,12 @@ class VolumeStore:
         """All objects as the API server has them."""
         for kind in _PLACES:
             yield from self._all(kind).values()
+
+    def what_if(self) -> VolumeStore:
+        """The same objects with assumptions of its own, on top of the present ones."""
+        other = copy.copy(self)
+        other._assumed = self._assumed.copy()
+        return other
 
     # --- placements ------------------------------------------------------------------
 

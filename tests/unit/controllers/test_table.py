@@ -56,6 +56,7 @@ TICKERS = [
     "claim-allocation",
     "claim-collisions",
     "preemption",
+    "gang-scheduling",
     "gauges",
 ]
 

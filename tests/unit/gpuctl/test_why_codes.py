@@ -18,7 +18,7 @@ from scheduler.model.reasons.reason import ReasonCode
 from scheduler.plugins import REASON_CODES
 from scheduler.report.decisions.api_types import API_VERSION, PodAnswer
 from tests.questions import explain_now, outlook
-from tests.reason_worlds import DECIDED, world_of
+from tests.reason_worlds import DECIDED, GANGS, world_of
 from tests.unit.gpuctl.test_why import shown
 
 #: Codes of worlds in which an edit of the pod, of a node or of another pod is known to help. In
@@ -43,7 +43,7 @@ def has_step(text: str, code: ReasonCode) -> bool:
     return all(one in text for one in re.split(r"\bNODE\b|\bNAME\b", code.next_step))
 
 
-@pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)
+@pytest.mark.parametrize("code", [*DECIDED, *GANGS], ids=lambda code: code.name)
 def test_every_code_has_a_verdict_and_a_next_step(
     capsys: pytest.CaptureFixture[str], code: ReasonCode
 ) -> None:

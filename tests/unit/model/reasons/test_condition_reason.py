@@ -11,7 +11,7 @@ from scheduler.plugins import REASON_CODES
 from tests.builders import pod_json
 from tests.fake_autoscalers import wants_a_node
 
-OURS = {ConditionReason.QUOTA_EXCEEDED, ConditionReason.WAITING_FOR_GROUP}
+OURS = {ConditionReason.QUOTA_EXCEEDED}
 #: Written beside a nominated node, or for a profile: no code stands for these.
 BY_STATE = {ConditionReason.WAITING_FOR_CAPACITY, ConditionReason.NO_SUCH_PROFILE}
 

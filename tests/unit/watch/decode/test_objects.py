@@ -205,6 +205,7 @@ def test_every_schedulers_pods_are_watched_until_they_end() -> None:
         "namespaces",
         "podmigrations",
         "migpartitions",
+        "podgroups",
         "resourcequotas",
         "poddisruptionbudgets",
         "persistentvolumeclaims",

@@ -1,0 +1,62 @@
+"""Why a gang cannot be planned yet: how many members are missing, and which if that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from scheduler.model.pods.gang import GangSource
+from scheduler.model.reasons.reason import Reason
+from scheduler.plugins.groups.plugin import GROUP_NOT_FOUND, WAITING_FOR_MEMBERS
+from scheduler.state.gangs.gang import Gang
+
+#: Indexes that are named in a reason.
+SHOWN_MAX: Final = 8
+
+
+def why_incomplete(gang: Gang) -> Reason:
+    """The reason of all members of a gang that is not complete."""
+    minimum = gang.minimum
+    if minimum is None:
+        kind = GangSource(gang.key.source).value
+        return Reason(
+            code=GROUP_NOT_FOUND,
+            text=f"group not found: {kind} {gang.key} does not exist",
+            resolvable=False,
+        )
+    there = len(gang.placed) + len(gang.waiting)
+    details = "".join(f"; {one}" for one in _details(gang, minimum))
+    return Reason(
+        code=WAITING_FOR_MEMBERS,
+        text=f"waiting for members {there}/{minimum} of group {gang.key.name}{details}",
+        resolvable=False,
+    )
+
+
+def _details(gang: Gang, minimum: int) -> Iterator[str]:
+    if missing := _missing_indexes(gang, minimum):
+        shown = " ".join(map(str, missing[:SHOWN_MAX]))
+        more = f" and {len(missing) - SHOWN_MAX} more" if len(missing) > SHOWN_MAX else ""
+        yield f"no pod has the index {shown}{more}"
+    idle = [
+        pod
+        for uid, pod in gang.members.items()
+        if uid not in gang.placed and uid not in gang.waiting
+    ]
+    gated = sum(1 for pod in idle if pod.gates)
+    ending = sum(1 for pod in idle if pod.is_deleting)
+    if gated:
+        yield f"{gated} with scheduling gates"
+    if ending:
+        yield f"{ending} being deleted"
+    if foreign := len(idle) - gated - ending:
+        yield f"{foreign} of another scheduler"
+
+
+def _missing_indexes(gang: Gang, minimum: int) -> list[int]:
+    """The indexes below the minimum that no member has; empty where members have no indexes."""
+    found = [pod.index() for pod in gang.members.values()]
+    indexes = {index for index in found if isinstance(index, int)}
+    if len(indexes) < len(found):
+        return []  # members without an index, or roles with equal ones
+    return [index for index in range(minimum) if index not in indexes]

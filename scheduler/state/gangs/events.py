@@ -1,0 +1,36 @@
+"""Events of PodGroups, and the change of a gang that members wait for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from scheduler.model.pods.gang import GangKey, PodGroup
+
+
+class PodGroupUpdated(msgspec.Struct, frozen=True):
+    """A PodGroup was added or changed."""
+
+    group: PodGroup
+
+
+class PodGroupDeleted(msgspec.Struct, frozen=True):
+    """A PodGroup was deleted, or cannot be decoded any more."""
+
+    namespace: str
+    name: str
+
+
+class PodGroupsReplaced(msgspec.Struct, frozen=True):
+    """All PodGroups that exist; ``is_served`` is false where the cluster lacks the kind."""
+
+    groups: tuple[PodGroup, ...]
+    is_served: bool = True
+
+
+PodGroupEvent = PodGroupUpdated | PodGroupDeleted | PodGroupsReplaced
+
+
+class GangChanged(msgspec.Struct, frozen=True):
+    """The minimum of a gang changed, or another scheduler placed a member."""
+
+    key: GangKey

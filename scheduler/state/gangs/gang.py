@@ -1,0 +1,98 @@
+"""One gang: its members, which of them have a node, and how many have to get one together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scheduler.model.pods.gang import GangKey
+from scheduler.model.pods.pod import Pod
+
+
+class Gang:
+    """The living members of one gang; only ``GangIndex`` changes it.
+
+    ``placed`` are the uids of the members with a node, bound or assumed, that are not being
+    deleted; ``waiting`` those of the members that this scheduler may place now. ``returning`` are
+    the waiting ones of an owner whose pods ran together before.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_minimums",
+        "key",
+        "members",
+        "of_object",
+        "placed",
+        "returning",
+        "waiting",
+    )
+
+    def __init__(self, key: GangKey) -> None:
+        self.key = key
+        self.members: dict[str, Pod] = {}
+        self.placed: set[str] = set()
+        self.waiting: set[str] = set()
+        self.returning: set[str] = set()
+        #: The minimum in the object that defines the gang.
+        self.of_object: int | None = None
+        #: How many members name each minimum.
+        self._minimums: dict[int, int] = {}
+
+    @property
+    def minimum(self) -> int | None:
+        """How many members are bound together; None while the object that says so is missing.
+
+        The largest minimum that a living member names.
+        """
+        return max(self._minimums) if self._minimums else self.of_object
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a member has a node, or had one: the others wait for no pod that does not exist.
+
+        Finished members leave nothing behind, so a replaced one may be the only member.
+        """
+        return bool(self.placed or self.returning)
+
+    @property
+    def need(self) -> int | None:
+        """How many of the waiting members have to get a node together; None: it is not known.
+
+        Once the gang has started, no more than wait: finished members do not come back, and a
+        replaced one comes alone.
+        """
+        minimum = self.minimum
+        if minimum is None:
+            return None
+        lacking = max(1, minimum - len(self.placed))
+        return min(lacking, len(self.waiting)) if self.is_started else lacking
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether enough members exist to be planned."""
+        need = self.need
+        return need is not None and 0 < need <= len(self.waiting)
+
+    def waiting_pods(self) -> Iterator[Pod]:
+        """The members that wait for a node, in the order of their uids."""
+        return (self.members[uid] for uid in sorted(self.waiting))
+
+    def put(self, pod: Pod, minimum: int | None) -> None:
+        """Add a member, or its newest state."""
+        self.drop(pod.uid)
+        self.members[pod.uid] = pod
+        if minimum is not None:
+            self._minimums[minimum] = self._minimums.get(minimum, 0) + 1
+
+    def drop(self, uid: str) -> None:
+        """Remove a member, if it is one."""
+        pod = self.members.pop(uid, None)
+        self.placed.discard(uid)
+        self.waiting.discard(uid)
+        self.returning.discard(uid)
+        mark = pod.gang if pod is not None else None
+        if mark is None or mark.minimum is None:
+            return
+        self._minimums[mark.minimum] -= 1
+        if not self._minimums[mark.minimum]:
+            del self._minimums[mark.minimum]
