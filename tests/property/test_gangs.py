@@ -58,8 +58,7 @@ def built(case: Case) -> tuple[Cluster, list[Pod]]:
     for number, size in enumerate(case.running):
         settle(state, pod(f"r{number}", **SIZES[size]))
     every = [
-        member(f"m-{number}", case.minimum, **SIZES[size])
-        for number, size in enumerate(case.sizes)
+        member(f"m-{number}", case.minimum, **SIZES[size]) for number, size in enumerate(case.sizes)
     ]
     for one in every:
         fold(state, ev.PodUpdated(one))
