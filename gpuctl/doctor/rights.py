@@ -18,6 +18,7 @@ _EVERYWHERE = (
         "list watch",
     ),
     ("resource.k8s.io", "resourceslices deviceclasses devicetaintrules", "list watch"),
+    ("scheduling.x-k8s.io", "podgroups", "list watch"),
     ("resource.k8s.io", "resourceclaims", "get list watch create patch update delete"),
     ("resource.k8s.io", "resourceclaims/status resourceclaims/binding", "patch"),
     ("", "pods/binding bindings", "create"),

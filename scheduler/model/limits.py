@@ -113,8 +113,7 @@ TABLE: Final = (
     ),
     Limit(
         "MAP_LENGTH_MAX", MAP_LENGTH_MAX, "characters",
-        "`gpu-scheduling-map`", _MAP_WAITS,
-        "the API server rejects longer annotations",
+        "`gpu-scheduling-map`", _MAP_WAITS, "the API server rejects longer annotations",
     ),
     Limit(
         "MAP_INDEX_MAX", MAP_INDEX_MAX, "",
@@ -145,8 +144,7 @@ TABLE: Final = (
     Limit(
         "INJECTED_BYTES_MAX", INJECTED_BYTES_MAX, "bytes",
         "`CUDA_VISIBLE_DEVICES` of all containers of a pod together",
-        "the webhook rejects the pod with a message",
-        "the API server stores objects of 1.5 MiB",
+        "the webhook rejects the pod with a message", "the API server stores objects of 1.5 MiB",
     ),
     Limit(
         "LADDER_LENGTH_MAX", LADDER_LENGTH_MAX, "characters",
@@ -192,8 +190,7 @@ TABLE: Final = (
     Limit(
         "LABELS_OF_A_POD_MAX", LABELS_OF_A_POD_MAX, "labels",
         "the node labels that one pod adds to the index",
-        "its nodes are found by a scan within its own decision",
-        "a selector has a few labels",
+        "its nodes are found by a scan within its own decision", "a selector has a few labels",
     ),
     Limit(
         "LABELS_MAX", LABELS_MAX, "labels", "the node labels of the index",
@@ -335,8 +332,7 @@ TABLE: Final = (
     ),
     Limit(
         "DECISIONS_OF_A_POD_MAX", DECISIONS_OF_A_POD_MAX, "decisions",
-        "`/decisions/NAMESPACE/POD?limit=`", "400 with a message",
-        "each one has a line per node",
+        "`/decisions/NAMESPACE/POD?limit=`", "400 with a message", "each one has a line per node",
     ),
     Limit(
         "DECISIONS_OF_A_NAMESPACE_MAX", DECISIONS_OF_A_NAMESPACE_MAX, "pods",
@@ -361,8 +357,7 @@ TABLE: Final = (
     Limit(
         "DASHBOARD_LISTENERS_MAX", DASHBOARD_LISTENERS_MAX, "pages",
         "open pages of the dashboard, each of which gets events",
-        "503 with a message; the page asks at an interval",
-        "each of them gets every change",
+        "503 with a message; the page asks at an interval", "each of them gets every change",
     ),
     Limit(
         "SELECTOR_LENGTH_MAX", SELECTOR_LENGTH_MAX, "characters",
