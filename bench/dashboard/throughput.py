@@ -1,10 +1,11 @@
-"""Pods per second of this scheduler with open pages and without, in alternating rounds.
+"""Pods per second of this scheduler, observed and not, in alternating rounds.
 
     python -m bench.dashboard.throughput [--nodes 1000] [--pods 2000] [--rounds 3]
 
 The backlog of ``bench/throughput``, on one control plane. In every other round a process listens to
-the events of each page as a browser does, from the start of the scheduler on. The last line is
-JSON; ``ratio`` is the time with pages by the time without.
+the events of each page as a browser does, and another one scrapes the metrics every 15 s as
+Prometheus does, both from the start of the scheduler on. The last line is JSON; ``ratio`` is the
+time with them by the time without.
 """
 
 from __future__ import annotations
@@ -35,38 +36,49 @@ while True:
     except OSError:
         time.sleep(0.2)
 """
+#: Scrapes until it is ended; the first time when the scheduler serves.
+SCRAPER = """
+import sys, time, urllib.request
+while True:
+    try:
+        with urllib.request.urlopen(sys.argv[1]) as page:
+            page.read()
+        time.sleep(15)
+    except OSError:
+        time.sleep(0.2)
+"""
 LISTENED = ("overview", "nodes", "waiting", "teams", "health")
 
 
 @dataclass
 class WithPages(Ours):
-    """The scheduler with open pages."""
+    """The scheduler with open pages and a Prometheus."""
 
     name: str = "with_pages"
 
     def start(self) -> Running:
-        """Start it, cold, after its listeners."""
-        (port,) = free_ports(1)
-        self.settings = {"decisionsAddress": f"{LOOPBACK}:{port}"}
-        url = f"http://{LOOPBACK}:{port}/dashboard/events?page="
-        listeners = [
-            subprocess.Popen([sys.executable, "-c", LISTENER, url + page]) for page in LISTENED
-        ]
-        return _Listened(super().start(), listeners)
+        """Start it, cold, after its observers."""
+        pages, health = (f"{LOOPBACK}:{port}" for port in free_ports(2))
+        self.settings = {"decisionsAddress": pages, "healthAddress": health}
+        url = f"http://{pages}/dashboard/events?page="
+        words = [(LISTENER, url + page) for page in LISTENED]
+        words.append((SCRAPER, f"http://{health}/metrics"))
+        observers = [subprocess.Popen([sys.executable, "-c", *both]) for both in words]
+        return _Observed(super().start(), observers)
 
 
-class _Listened(Running):
-    """The scheduler's process; its end is that of the listeners, too."""
+class _Observed(Running):
+    """The scheduler's process; its end is that of the observers, too."""
 
-    def __init__(self, running: Running, listeners: list[subprocess.Popen[bytes]]) -> None:
+    def __init__(self, running: Running, observers: list[subprocess.Popen[bytes]]) -> None:
         super().__init__(running.name, running.pid, running.mark, running.child)
-        self._listeners = listeners
+        self._observers = observers
 
     def stop(self, patience_s: float = 15.0) -> None:
         """Stop all of them."""
-        for listener in self._listeners:
-            listener.kill()
-            listener.wait()
+        for observer in self._observers:
+            observer.kill()
+            observer.wait()
         super().stop(patience_s)
 
 

@@ -147,7 +147,7 @@ def cells(at: dict[str, int]) -> Iterator[tuple[int, int]]:
 def test_rows_answer_in_order_and_the_last_is_collapsed() -> None:
     rows = [each for each in json.loads(render(BOARD))["panels"] if each["type"] == "row"]
 
-    titles = ["Now", "Capacity", "Waiting", "MIG", "Nodes", "Scheduler"]
+    titles = ["Now", "Capacity", "Waiting", "MIG", "Nodes", "Cost", "Scheduler"]
     assert [row["title"] for row in rows] == titles
     assert [row["title"] for row in rows if row["collapsed"]] == ["Scheduler"]
     assert [row["title"] for row in rows if row["panels"]] == ["Scheduler"]

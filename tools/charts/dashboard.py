@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
+from tools.charts import dashboard_cost as cost
 from tools.charts import dashboard_gpus as gpus
 from tools.charts import dashboard_operation as operation
 from tools.charts import dashboard_panels as panels
@@ -38,6 +39,7 @@ SCHEDULER: Final = Board(
         *panels.WAITING,
         *operation.MIG,
         *operation.NODES,
+        *cost.COST,
         *operation.OPERATION,
     ),
     {

@@ -64,6 +64,7 @@ def labels() -> Mapping[str, tuple[str, ...]]:
     found = dict(EXPORTED)
     for name, kind, own, _ in (
         *metrics_page.devices(),
+        *metrics_page.costs(),
         *metrics_page.scheduler(),
         *metrics_page.webhook(),
     ):

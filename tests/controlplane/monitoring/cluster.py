@@ -7,6 +7,7 @@ the rules are those of the chart's PrometheusRule, with shorter times (``tools/m
 from __future__ import annotations
 
 import http.server
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -53,6 +54,7 @@ CONFIG: Final = {
     "restore": {"minAgeS": 0, "cooldownS": 1, "rescueAfterS": 1},
     "mig": {"partitionTimeoutS": 20},
 }
+PRICES: Final = {"currency": "EUR", "default": 1.5}
 SAMPLE: Final = Path(__file__).with_name("dcgm_exporter.txt")
 MONITORING: Final = (
     *("metrics.serviceMonitor.enabled=true", "metrics.prometheusRule.enabled=true"),
@@ -109,9 +111,12 @@ def monitored(plane: ControlPlane, directory: Path) -> Iterator[MonitoredCluster
     with ExitStack() as parts:
         proxy = parts.enter_context(Proxy(plane, directory / "proxy"))
         replicas = parts.enter_context(Replicas(plane, directory))
+        prices = directory / "prices.yaml"
+        prices.write_text(json.dumps(PRICES), encoding="utf-8")
+        config = CONFIG | {"costs": {"prices": str(prices)}}
         made = [
-            replicas.make("one", config=CONFIG, scope="ours", kubeconfig=proxy.kubeconfig()),
-            replicas.make("two", config=CONFIG, scope="ours"),
+            replicas.make("one", config=config, scope="ours", kubeconfig=proxy.kubeconfig()),
+            replicas.make("two", config=config, scope="ours"),
         ]
         operator = parts.enter_context(_operator(plane, directory / "fakegpu"))
         cluster = MonitoredCluster(plane, proxy, made, operator)
