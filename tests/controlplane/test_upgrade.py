@@ -124,7 +124,9 @@ def test_default_values_run_on_unlabelled_nodes(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("by", HELMS)
+@pytest.mark.parametrize(
+    "by", [pytest.param(one, marks=pytest.mark.nightly if one != HELMS[0] else ()) for one in HELMS]
+)
 def test_running_pods_survive_upgrade_downgrade_and_new_crds(
     cp: ControlPlane,
     workers: list[str],

@@ -29,11 +29,14 @@ def names(cp: ControlPlane, path: str) -> set[str]:
 def test_signal_removes_the_test_pods_and_keeps_the_findings(
     cp: ControlPlane, kwok_node: MakeNode, number: signal.Signals
 ) -> None:
-    """No scheduler runs here, so the first test pod waits."""
+    """No scheduler runs here, so the first test pod waits.
+
+    A shell in the background ignores SIGINT, and its processes inherit that: ``env`` resets it.
+    """
     kwok_node("verified", gpus=2)
     words = ("--timeout", str(TIMEOUT_S), "-o", "json", "--kubeconfig", str(cp.kubeconfig))
     with subprocess.Popen(
-        [sys.executable, "-m", "gpuctl", "verify", *words],
+        ["env", "--default-signal", sys.executable, "-m", "gpuctl", "verify", *words],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
