@@ -199,6 +199,16 @@ def _named(name: str) -> str:
     return f"metadata.name={name}"
 
 
+async def selected_pods(access: Access, scope: Scope) -> set[str]:
+    """The pods that ``-l`` selects, as NAMESPACE/NAME; NotReached without the right to list."""
+    async with cluster_access.cluster(access) as client:
+        try:
+            pods = await read_pods(client, scope.namespace, scope.selector)
+        except ApiError as error:
+            raise NotReached(f"-l needs the right to list pods: {error.message}") from error
+    return {pod.key for pod in pods}
+
+
 async def read_pods(client: Client, namespace: str | None, selector: str = "") -> list[Pod]:
     """The pods of a namespace, or of all; ApiError without the right to list them."""
     return await _list(client, namespace, {"labelSelector": selector} if selector else {})

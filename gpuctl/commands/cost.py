@@ -8,7 +8,7 @@ from typing import Final
 import click
 import msgspec
 
-from gpuctl import cluster_access, targets
+from gpuctl import targets
 from gpuctl.capacity import Found
 from gpuctl.cluster_access import Access
 from gpuctl.cost.answer import read_cost, read_price_file
@@ -23,7 +23,6 @@ from gpuctl.output.table import show
 from gpuctl.targets import Scope
 from scheduler.model.cost.prices import PriceTable
 from scheduler.report.decisions.api_types import API_VERSION, Cost
-from scheduler.watch.client import ApiError
 
 PROMETHEUS: Final = "prometheus"
 
@@ -97,7 +96,7 @@ def cost(
         prices = read_price_file(price_file) if price_file else None
         wants = asyncio.run(_read(access, server, scope, by, prices, idle=idle, forward=forward))
         usage = asyncio.run(_usage(access, metrics_url)) if idle else None
-        keys = asyncio.run(_selected(access, scope)) if scope.selector else None
+        keys = asyncio.run(targets.selected_pods(access, scope)) if scope.selector else None
         answer, found = _answer(wants, by, scope, keys, usage)
         shown = wants.answer
     if output in ("json", "yaml", "csv"):
@@ -167,16 +166,6 @@ async def _usage(access: Access, metrics_url: str) -> Usage:
         return await read_usage(access, metrics_url)
     except NotReached as error:
         return Usage(f"unknown: {error}", {})
-
-
-async def _selected(access: Access, scope: Scope) -> set[str]:
-    """The pods that the labels select, with their namespaces."""
-    async with cluster_access.cluster(access) as client:
-        try:
-            pods = await targets.read_pods(client, scope.namespace, scope.selector)
-        except ApiError as error:
-            raise NotReached(f"-l needs the right to list pods: {error.message}") from error
-    return {pod.key for pod in pods}
 
 
 def _answer(

@@ -14,11 +14,10 @@ from typing import Any, Final
 import click
 import msgspec
 
-from gpuctl import cluster_access, targets
+from gpuctl import targets
 from gpuctl.capacity import CapacityAnswer, read_capacity
 from gpuctl.cluster_access import Access
 from gpuctl.exporter.idle import Usage, read_usage
-from gpuctl.input_error import NotReached
 from gpuctl.options import (
     WATCH_S,
     Strict,
@@ -34,7 +33,6 @@ from gpuctl.output.table import show
 from gpuctl.targets import Scope
 from scheduler.report.decisions.api_types import Capacity
 from scheduler.state.capacity.node_devices import GPU, DeviceAmount, Holder, NodeDevices
-from scheduler.watch.client import ApiError
 
 CLUSTER, NODES, PODS, NAMESPACES = "cluster", "nodes", "pods", "namespaces"
 _DETAIL: Final = {NODES: "holders=1", PODS: "holders=1"}
@@ -144,20 +142,10 @@ async def _ask(
     answer = await read_capacity(access, server, scope.namespace, detail=detail, forward=forward)
     capacity = answer.capacity
     if scope.selector:
-        capacity = _of_pods(capacity, await _selected(access, scope))
+        capacity = _of_pods(capacity, await targets.selected_pods(access, scope))
     if scope.namespace is not None:
         capacity = _of_namespace(capacity, scope.namespace)
     return msgspec.structs.replace(answer, capacity=capacity)
-
-
-async def _selected(access: Access, scope: Scope) -> set[str]:
-    """The pods that the labels select, with their namespaces."""
-    async with cluster_access.cluster(access) as client:
-        try:
-            pods = await targets.read_pods(client, scope.namespace, scope.selector)
-        except ApiError as error:
-            raise NotReached(f"-l needs the right to list pods: {error.message}") from error
-    return {pod.key for pod in pods}
 
 
 def _of_namespace(capacity: Capacity, name: str) -> Capacity:
