@@ -206,13 +206,16 @@ class App:
         costs = CostReport(loop, PriceTableReader(config.costs.prices), elector.leads, wall)
         both = (clock, wall, questions)
         common = (config, identity, loop, journal, elector, self._metrics, capacity, costs)
-        pages = Dashboard(*common, self._reflectors, lambda: self._gate.is_synced, *both)
+        pages = (
+            Dashboard(*common, self._reflectors, lambda: self._gate.is_synced, *both)
+            if config.dashboard.enabled
+            else None
+        )
         scraped = (
             CapacityMetrics(capacity, elector.leads, clock),
             CostMetrics(costs, elector.leads, clock),
         )
-        shown = pages if config.dashboard.enabled else None
-        return scraped, decision_tasks(*common, *both, shown)
+        return scraped, decision_tasks(*common, *both, pages)
 
     # --- senders -----------------------------------------------------------------------------
 
