@@ -10,8 +10,9 @@ import pytest
 
 from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode
+from tests.controlplane.refused_binding import refused_binding
 from tests.controlplane.workloads import Json, Watcher, node_of, pod, why
-from tools.controlplane import ApiError, ControlPlane, wait_until
+from tools.controlplane import ControlPlane, wait_until
 
 GPU = "nvidia.com/gpu"
 GROUPS_PATH = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{}/podgroups"
@@ -58,24 +59,6 @@ COSCHEDULING: Json = {
         ],
     },
 }
-
-DENIAL = """
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: refuse-one-member}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules:
-      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods/binding]}
-  validations:
-    - {expression: "object.metadata.name != 'half-1'", message: "this member may not run"}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: refuse-one-member}
-spec: {policyName: refuse-one-member, validationActions: [Deny]}
-"""
 
 
 def member(group: str, rank: int, minimum: int, **more: Json) -> Json:
@@ -170,31 +153,15 @@ def test_a_deleted_member_is_replaced_alone(here: Watcher, kwok_node: MakeNode) 
     here.wait_bound(3)
 
 
-def test_a_refused_member_follows_when_it_may(
-    here: Watcher, cp: ControlPlane, kwok_node: MakeNode
-) -> None:
+def test_a_refused_member_follows_when_it_may(here: Watcher, kwok_node: MakeNode) -> None:
     kwok_node("gang", gpus=3)
-    try:
-        cp.kubectl("apply", "-f", "-", input=DENIAL)
-        wait_until(lambda: is_denied(here), what="the policy to be in force")
+    with refused_binding(here, "half-1", "gang"):
         for rank in range(3):
             here.create(member("half", rank, 3))
         here.wait_explained("half-1", "binding failed: ")
         here.wait_bound(2)
-    finally:
-        cp.kubectl("delete", "--ignore-not-found", "-f", "-", input=DENIAL)
 
     here.wait_bound(3)
-
-
-def is_denied(here: Watcher) -> bool:
-    """API servers learn of a policy through a watch; it is asked before the pod is looked up."""
-    binding = {"metadata": {"name": "half-1"}, "target": {"kind": "Node", "name": "gang"}}
-    try:
-        here.client.create(here.path("Pod", "half-1") + "/binding", binding)
-    except ApiError as error:
-        return "this member may not run" in str(error)
-    return False
 
 
 @pytest.fixture

@@ -22,9 +22,10 @@ from tests.controlplane.proxy import (
     lose_request,
     swallow,
 )
+from tests.controlplane.refused_binding import refused_binding
 from tests.controlplane.workloads import Watcher, fetch, node_of, pod, why
 from tests.patience import PATIENCE_S, SLOW_MACHINE
-from tools.controlplane import ApiError, ControlPlane, wait_until
+from tools.controlplane import ControlPlane, wait_until
 from tools.product import Product
 
 figures = logging.getLogger("figures")
@@ -292,57 +293,26 @@ def test_pod_with_a_permanently_refused_binding_blocks_no_other(
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     cp.client.create(classes, {"metadata": {"name": "p1000"}, "value": 1000})
     try:
-        cp.kubectl("apply", "-f", "-", input=DENIAL)
-        wait_until(lambda: is_denied(here), what="the policy to be in force")
-        all_of_it = {"nvidia.com/gpu": "8"}
-        begun = Clock()
-        here.create(pod("doomed", limits=all_of_it, priorityClassName="p1000"))
-        here.wait_explained("doomed", "binding failed: ")
-        here.create(pod("gated", limits=all_of_it, schedulingGates=[{"name": "team/hold"}]))
-        here.create(pod("fine", limits=all_of_it))
-        here.wait_bound(1)
-        here.client.delete(here.path("Pod", "fine"))
-        wait_until(lambda: begun.seconds >= seconds, what="time to pass", timeout_s=seconds + 5)
+        with refused_binding(here, "doomed", "gpus"):
+            all_of_it = {"nvidia.com/gpu": "8"}
+            begun = Clock()
+            here.create(pod("doomed", limits=all_of_it, priorityClassName="p1000"))
+            here.wait_explained("doomed", "binding failed: ")
+            here.create(pod("gated", limits=all_of_it, schedulingGates=[{"name": "team/hold"}]))
+            here.create(pod("fine", limits=all_of_it))
+            here.wait_bound(1)
+            here.client.delete(here.path("Pod", "fine"))
+            wait_until(lambda: begun.seconds >= seconds, what="time to pass", timeout_s=seconds + 5)
 
-        until = begun.started + seconds
-        tries = [c for c in proxy.calls if c.path.endswith("/doomed/binding") and c.at < until]
-        figures.info("%d tries in %d s", len(tries), seconds)
-        assert 3 <= len(tries) <= tries_max
-        assert not [c for c in proxy.calls if c.path.endswith("/gated/binding")]
-        assert "Scheduled" not in {event["reason"] for event in here.events("doomed")}
-        gated = here.client.get(here.path("Pod", "gated"))["status"]["conditions"]
-        assert [entry["reason"] for entry in gated] == ["SchedulingGated"]
-        here.client.patch(here.path("Pod", "gated"), {"spec": {"schedulingGates": None}})
-        here.wait_bound(1)
+            until = begun.started + seconds
+            tries = [c for c in proxy.calls if c.path.endswith("/doomed/binding") and c.at < until]
+            figures.info("%d tries in %d s", len(tries), seconds)
+            assert 3 <= len(tries) <= tries_max
+            assert not [c for c in proxy.calls if c.path.endswith("/gated/binding")]
+            assert "Scheduled" not in {event["reason"] for event in here.events("doomed")}
+            gated = here.client.get(here.path("Pod", "gated"))["status"]["conditions"]
+            assert [entry["reason"] for entry in gated] == ["SchedulingGated"]
+            here.client.patch(here.path("Pod", "gated"), {"spec": {"schedulingGates": None}})
+            here.wait_bound(1)
     finally:
-        cp.kubectl("delete", "--ignore-not-found", "-f", "-", input=DENIAL)
         cp.client.delete(f"{classes}/p1000")
-
-
-def is_denied(here: Watcher) -> bool:
-    """API servers learn of a policy through a watch; it is asked before the pod is looked up."""
-    binding = {"metadata": {"name": "doomed"}, "target": {"kind": "Node", "name": "gpus"}}
-    try:
-        here.client.create(here.path("Pod", "doomed") + "/binding", binding)
-    except ApiError as error:
-        return "this pod may not run" in str(error)
-    return False
-
-
-DENIAL = """
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata: {name: refuse-binding-of-doomed}
-spec:
-  failurePolicy: Fail
-  matchConstraints:
-    resourceRules:
-      - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods/binding]}
-  validations:
-    - {expression: "object.metadata.name != 'doomed'", message: "this pod may not run"}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: refuse-binding-of-doomed}
-spec: {policyName: refuse-binding-of-doomed, validationActions: [Deny]}
-"""

@@ -20,6 +20,7 @@ from scheduler.state import event as ev
 from scheduler.state.parts import Parts
 from tests.builders import node, pod
 from tests.unit.loop.loop_world import WALL, Stage, playing
+from tests.unit.report.scraped_series import series_of
 
 H100 = {well_known.GPU_PRODUCT: "H100"}
 
@@ -39,13 +40,7 @@ class Scraped:
         """Label values in the order of the table -> value, after a scrape; zeros left out."""
         await self.gauges.refresh()
         _, labels = DEVICE_GAUGES[name]
-        return {
-            tuple(sample.labels[label] for label in labels): sample.value
-            for family in self.registry.collect()
-            if family.name == name
-            for sample in family.samples
-            if sample.value
-        }
+        return series_of(self.registry, name, labels)
 
 
 @pytest.fixture

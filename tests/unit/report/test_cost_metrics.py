@@ -17,6 +17,7 @@ from scheduler.report.scraped_sums import OTHERS, REST_MAX_S
 from scheduler.state import event as ev
 from tests.builders import node, pod
 from tests.unit.loop.loop_world import WALL, Stage, playing
+from tests.unit.report.scraped_series import series_of
 from tests.unit.report.test_capacity_metrics import place
 
 A100 = "NVIDIA-A100-SXM4-80GB"
@@ -62,13 +63,7 @@ class Scraped:
     def series(self, name: str) -> Values:
         """Label values in the order of the table -> value; zeros left out."""
         labels = (COST_COUNTERS | COST_GAUGES)[name][1]
-        return {
-            tuple(sample.labels[label] for label in labels): sample.value
-            for family in self.registry.collect()
-            if family.name == name
-            for sample in family.samples
-            if sample.value
-        }
+        return series_of(self.registry, name, labels)
 
 
 @pytest.fixture
