@@ -106,16 +106,17 @@ test-controlplane: controlplane ## tests on real Kubernetes API servers: files r
 
 .PHONY: e2e
 e2e: controlplane ## delivery and fake GPUs on a real kubelet (root; the first time it builds for 13 min)
-	$(BIN)/pytest -m "e2e and not nvidia" --durations=15 tests/e2e $(PYTEST_ARGS)
+	$(BIN)/pytest -m "e2e and not nvidia and not nightly" --durations=15 tests/e2e $(PYTEST_ARGS)
 
 .PHONY: e2e-nvidia
 e2e-nvidia: controlplane ## NVIDIA's device plugin and DRA driver, without a GPU, on a real kubelet (root; 3 min): NVIDIA=FOLDER with their programs; result into docs/conformance.md
 	NVIDIA="$(NVIDIA)" $(BIN)/pytest -m nvidia --durations=5 tests/e2e/nvidia $(PYTEST_ARGS)
 
 .PHONY: nightly
-nightly: controlplane ## a search for new examples, a hundred kills and live sequences, 50 cases of whatif, minutes without events (long)
+nightly: controlplane ## a search for new examples, a hundred kills and live sequences, 50 cases of whatif, minutes without events, throughput of a real node (root; long)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n 2 --timeout=900 tests/property $(PYTEST_ARGS)
 	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane tests/property $(PYTEST_ARGS)
+	$(BIN)/pytest -m "e2e and nightly" --durations=0 --log-cli-level=info tests/e2e $(PYTEST_ARGS)
 
 .PHONY: upstream-e2e
 upstream-e2e: controlplane ## Kubernetes' own tests of scheduling, with kube-scheduler and with us; results into docs/conformance.md (half an hour, the first build 15 min more)

@@ -7,7 +7,6 @@ It reads annotations by itself and knows nothing of the scheduler's ledger.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.controlplane.rights import whole_lines
+from tests.controlplane.audit_log import AuditLog
 
 Json = dict[str, Any]
 DEVICES = "gpu-scheduler.io/devices"
@@ -84,10 +83,7 @@ def read(log: Path, namespace: str, binder: str = "") -> Record:
 def _events(log: Path, namespace: str) -> Iterator[Json]:
     """In the order in which they were asked for."""
     found = []
-    for line in whole_lines(log):
-        if f'"{namespace}"' not in line:
-            continue  # before it is decoded: most of a log is about other things
-        event = json.loads(line)
+    for event in AuditLog(log, f'"{namespace}"').events():
         reference = event.get("objectRef", {})
         if reference.get("resource") == "pods" and reference.get("namespace") == namespace:
             event.get("requestObject", {}).pop("spec", None)  # it may be large, and is not needed

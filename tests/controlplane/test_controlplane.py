@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.audit_log import AuditLog
 from tests.controlplane.dra_objects import kube_scheduler
-from tests.controlplane.rights import whole_lines
 from tools.controlplane import (
     DEFAULT_COMPONENTS,
     ApiError,
@@ -222,7 +222,7 @@ def test_a_certificate_is_a_user_with_groups(cp: ControlPlane) -> None:
 
 def test_audit_log_records_user_and_request(cp: ControlPlane, namespace: str) -> None:
     """Each write is in the audit log with its user."""
-    events = [json.loads(line) for line in whole_lines(cp.audit_log)]
+    events = AuditLog(cp.audit_log, f'"{namespace}"').events()
     creators = {
         event["user"]["username"]
         for event in events

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.controlplane.audit_log import audited, end_of
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpu_nodes import Nodes, nvidia, wait_kind
-from tests.controlplane.rights import audited
 from tests.controlplane.workloads import Json, Watcher, fetch, pod
 from tools.controlplane import ControlPlane, wait_until
 from tools.fake_operator import ACCOUNT, FakeOperator
@@ -222,17 +222,14 @@ def test_writes_grow_with_changes_and_not_with_cluster_size(
         nodes.wait_offer(name, {GPU: "2"})
     here, busy, changes = Watcher(cp, namespace), names[0], 4
 
-    def written() -> Counter[str]:
-        about = [event["objectRef"] for event in audited(cp, USER) if event["verb"] == "patch"]
-        return Counter(f"{one['resource']}/{one['name']}" for one in about)
-
-    before = written()
+    before = end_of(cp)
     for number in range(changes):
         here.create(pod(f"p{number}", limits={GPU: "1"}, nodeName=busy))
         nodes.wait(busy, "the pod", lambda _: "pod: p" in nodes.topology(busy))
         here.client.delete(here.path("Pod", f"p{number}"), {"gracePeriodSeconds": 0})
         nodes.wait(busy, "its end", lambda _: "pod: p" not in nodes.topology(busy))
-    new_instances = written() - before
+    about = [e["objectRef"] for e in audited(cp, USER, before) if e["verb"] == "patch"]
+    new_instances = Counter(f"{one['resource']}/{one['name']}" for one in about)
 
     assert set(new_instances) == {f"configmaps/topology-{busy}"}
     # It comes, it runs, it goes.

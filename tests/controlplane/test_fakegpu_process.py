@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.audit_log import audited, end_of
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpu_nodes import Nodes, killed, wait_kind
-from tests.controlplane.rights import audited, granted_rights, used_rights
+from tests.controlplane.rights import granted_rights, used_rights
 from tests.controlplane.workloads import Json, Watcher, annotation, pod
 from tests.patience import SLOW_MACHINE
 from tools.controlplane import ControlPlane
@@ -65,8 +66,8 @@ def pod_groups(cp: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def before(cp: ControlPlane) -> int:
-    """How much the operator's user had done when this module began; other tests ran before."""
-    return len(audited(cp, USER))
+    """Where the audit log ended when this module began; other tests ran before."""
+    return end_of(cp)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def operator(
     cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory, pod_groups: str, before: int
 ) -> Iterator[FakeOperator]:
     assert pod_groups
-    assert before >= 0, "counted before the operator starts"
+    assert before >= 0, "the log ended there before the operator starts"
     directory = tmp_path_factory.mktemp("fakegpu")
     token = directory / "token"
     token.write_text(TOKEN + "\n")
@@ -189,13 +190,13 @@ def test_every_right_is_used_and_none_is_missing(
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-fp-rights"
     cp.client.wait_for(path, lambda seen: seen is None, what="its ConfigMap to go")
 
-    events, granted = audited(cp, USER), granted_rights("fakegpu-rbac.yaml")
-    decisions = {e["annotations"]["authorization.k8s.io/decision"] for e in events[before:]}
+    events, granted = audited(cp, USER, before), granted_rights("fakegpu-rbac.yaml")
+    decisions = {e["annotations"]["authorization.k8s.io/decision"] for e in events}
     assert decisions == {"allow"}
     # A ConfigMap is created by a patch, which asks for the right to create without using its verb.
     # The lease is there from the first test that wanted one.
-    assert granted - used_rights(events) == {("", "configmaps", "create")}
-    assert used_rights(events[before:]) <= granted
+    assert granted - used_rights(audited(cp, USER)) == {("", "configmaps", "create")}
+    assert used_rights(events) <= granted
 
 
 @pytest.mark.contract("S1-B8")

@@ -200,7 +200,7 @@ def is_settled(here: Watcher, product: Product, found: list[Json]) -> bool:
     if not all(map(why, waiting)) or count(waiting, SMALL):
         return False
     was_silent = admitted_without_answer(here.plane, here.namespace) or (
-        "no answer within" in product.log("webhook")
+        "no answer from the scheduler" in product.log("webhook")
     )
     if len(waiting) == 6 or not was_silent:
         return True

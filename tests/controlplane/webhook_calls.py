@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
-from tests.controlplane.rights import whole_lines
+from tests.controlplane.audit_log import of_pods
 from tools.controlplane import ControlPlane, wait_until
 
 CALLED: Final = "mutation.webhook.admission.k8s.io/"
@@ -52,11 +52,7 @@ def webhook_calls(
 def _read(cp: ControlPlane, namespace: str, names: frozenset[str]) -> dict[str, WebhookCalls]:
     path = f"/api/v1/namespaces/{namespace}/pods"
     found = {}
-    for line in whole_lines(cp.audit_log):
-        # Most lines of a long log are about something else, and decoding takes longer than this.
-        if f'"{path}' not in line:
-            continue
-        event = json.loads(line)
+    for event in of_pods(cp, namespace).events():
         name = event.get("objectRef", {}).get("name")
         is_creation = event["verb"] == "create" and event["requestURI"].partition("?")[0] == path
         if is_creation and name in names and "dryRun" not in event["requestURI"]:
@@ -66,8 +62,7 @@ def _read(cp: ControlPlane, namespace: str, names: frozenset[str]) -> dict[str, 
 
 def admitted_without_answer(cp: ControlPlane, namespace: str) -> int:
     """How many pods of a namespace were created although a webhook did not answer."""
-    path = f"/api/v1/namespaces/{namespace}/pods"
-    events = (json.loads(line) for line in whole_lines(cp.audit_log) if f'"{path}' in line)
+    events = of_pods(cp, namespace).events()
     calls = (calls_of(event.get("annotations", {})) for event in events)
     return sum(1 for call in calls if call.unanswered)
 

@@ -7,6 +7,8 @@ import json
 import logging
 import time
 
+import pytest
+
 from tests.e2e.agent import DEVICES, FAILURES, GPU, indexes, wait_allocatable
 from tests.e2e.conftest import Pool
 from tests.e2e.containers import create, delete, one_gpu_pod, run, shell_pod, wait_for_phase
@@ -72,6 +74,7 @@ def test_pods_of_one_size_each_get_what_was_chosen_for_them(
     assert took_s < ALL_AT_ONCE_S
 
 
+@pytest.mark.nightly
 def test_index_assignment_keeps_node_throughput(
     cp: ControlPlane, node: RealNode, product: Product, pool: Pool, namespace: str
 ) -> None:

@@ -35,9 +35,9 @@ def gave_way(product: Product) -> int:
     return metric(product, 'gpu_scheduler_claim_allocations_total{result="collision"}')
 
 
-def counts(product: Product, collisions: int) -> bool:
-    """Whether the scheduler counts so many claims that collide."""
-    return metric(product, "gpu_scheduler_colliding_claims") == collisions
+def counted(product: Product) -> int:
+    """How many claims that collide the scheduler counts."""
+    return metric(product, "gpu_scheduler_colliding_claims")
 
 
 def compete(here: Devices) -> list[str]:
@@ -99,9 +99,12 @@ def test_no_device_is_given_twice_to_our_pods_beside_kube_scheduler(
             )
             assert max(ours.values(), default=0) <= 1, "a device is given twice to our pods"
             collisions = len(ours.keys() & theirs.keys())
+            # The later claim of two is counted; both, where the scheduler's watch was interrupted
+            # and it does not know which one is later.
             wait_until(
-                partial(counts, product, collisions),
-                what=f"{collisions} colliding claims to be counted",
+                lambda least=collisions: least <= counted(product) <= 2 * least,
+                what=f"claims that collide on {collisions} devices to be counted",
+                last=partial(counted, product),
             )
             twice += collisions
             clear(here, slices)
