@@ -35,6 +35,7 @@ from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.journal import Journal
+from scheduler.report.decisions.process import AnsweringProcess
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks, journal_of
 from scheduler.report.events.recorder import Recorder
@@ -204,10 +205,21 @@ class App:
         config, loop, elector = self._config, self._loop, self._elector
         capacity = CapacityReport(loop, elector.leads, clock, wall)
         costs = CostReport(loop, PriceTableReader(config.costs.prices), elector.leads, wall)
-        both = (clock, wall, questions)
-        common = (config, identity, loop, journal, elector, self._metrics, capacity, costs)
+        process = AnsweringProcess(
+            config=config,
+            identity=identity,
+            context=loop,
+            journal=journal,
+            leadership=elector,
+            metrics=self._metrics,
+            capacity=capacity,
+            costs=costs,
+            clock=clock,
+            wall=wall,
+            questions=questions,
+        )
         pages = (
-            Dashboard(*common, self._reflectors, lambda: self._gate.is_synced, *both)
+            Dashboard(process, self._reflectors, lambda: self._gate.is_synced)
             if config.dashboard.enabled
             else None
         )
@@ -215,7 +227,7 @@ class App:
             CapacityMetrics(capacity, elector.leads, clock),
             CostMetrics(costs, elector.leads, clock),
         )
-        return scraped, decision_tasks(*common, *both, pages)
+        return scraped, decision_tasks(process, pages)
 
     # --- senders -----------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.journal import Journal
+from scheduler.report.decisions.process import AnsweringProcess
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.metrics import Metrics
 from scheduler.report.price_table import PriceTableReader
@@ -123,14 +124,23 @@ async def measure(feed: DashboardFeed, key: PageKey) -> Figures:
 
 def dashboard(world: World) -> Dashboard:
     """The dashboard of a process that leads."""
-    clock, config, term = time.monotonic, Config(), Leading()
+    clock, term = time.monotonic, Leading()
     capacity = CapacityReport(world, term.leads, clock, utc_now)
     costs = CostReport(world, PriceTableReader(""), term.leads, utc_now)
-    metrics = Metrics("gpu-scheduler")
-    return Dashboard(
-        *(config, IDENTITY, world, world.journal, term, metrics, capacity, costs, ()),
-        *(lambda: True, clock, utc_now, QuestionQueue()),
+    process = AnsweringProcess(
+        config=Config(),
+        identity=IDENTITY,
+        context=world,
+        journal=world.journal,
+        leadership=term,
+        metrics=Metrics("gpu-scheduler"),
+        capacity=capacity,
+        costs=costs,
+        clock=clock,
+        wall=utc_now,
+        questions=QuestionQueue(),
     )
+    return Dashboard(process, (), lambda: True)
 
 
 async def rounds(world: World, count: int) -> dict[str, dict[str, float]]:
