@@ -15,6 +15,7 @@ Must never: use a float for arithmetic, or take time or memory that grows with a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_UP, Context, Decimal
 from functools import lru_cache
 from typing import Final
