@@ -85,9 +85,9 @@ class App:
         client: Client,
         replicas: LeaderProxySettings | None,
         sources: Sources | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``sources`` may have started already."""
-        clock = time.monotonic
         sources = sources or Sources(config, client, replicas.address if replicas else "")
         identity = sources.identity
         self._config = config
@@ -116,7 +116,7 @@ class App:
         # The I/O shells that send requests. All except the binder wait until the Bindings are sent.
         binder_idle = asyncio.Event()
         binder = Binder(client, self._inbox, self._elector, binder_idle)
-        self._shells = self._senders(client, binder_idle)
+        self._shells = self._senders(client, binder_idle, clock)
 
         # The controllers, and the loop that calls them.
         webhook = (
@@ -231,12 +231,14 @@ class App:
 
     # --- senders -----------------------------------------------------------------------------
 
-    def _senders(self, client: Client, binder_idle: asyncio.Event) -> Shells:
+    def _senders(
+        self, client: Client, binder_idle: asyncio.Event, clock: Callable[[], float]
+    ) -> Shells:
         name, inbox, gate = self._config.scheduler_name, self._inbox, self._gate
         own_namespace = self._config.leader_election.resource_namespace
         return Shells(
             recorder=Recorder(
-                *(client, name, f"{name}-{socket.gethostname()}", time.monotonic, utc_now),
+                *(client, name, f"{name}-{socket.gethostname()}", clock, utc_now),
                 metrics=self._metrics,
                 idle=binder_idle,
             ),
