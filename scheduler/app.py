@@ -35,12 +35,12 @@ from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.journal import Journal
-from scheduler.report.decisions.process import AnsweringProcess
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks, journal_of
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
 from scheduler.report.price_table import PriceTableReader
+from scheduler.report.process import AnsweringProcess
 from scheduler.report.scraped_sums import ScrapedCollector
 from scheduler.sources import Sources, utc_now
 from scheduler.state.breakers.recreate_budget import WebhookLiveness

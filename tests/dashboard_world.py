@@ -23,10 +23,10 @@ from scheduler.report.dashboard.stopwatch import Stopwatch
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.pod_answers import PodAnswers
-from scheduler.report.decisions.process import AnsweringProcess
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.price_table import PriceTableReader
+from scheduler.report.process import AnsweringProcess
 from scheduler.state import event as ev
 from tests.builders import ALLOW_ALL_MAPS, dynamic, node, pod
 from tests.unit.loop.loop_world import Stage

@@ -29,10 +29,10 @@ from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.journal import Journal
-from scheduler.report.decisions.process import AnsweringProcess
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.metrics import Metrics
 from scheduler.report.price_table import PriceTableReader
+from scheduler.report.process import AnsweringProcess
 from scheduler.sources import utc_now
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.requeue_conditions import requeue_condition

@@ -21,10 +21,10 @@ from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.journal import Journal
-from scheduler.report.decisions.process import AnsweringProcess
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks
 from scheduler.report.metrics import Metrics
+from scheduler.report.process import AnsweringProcess
 from scheduler.state import event as ev
 from tests.builders import as_bound
 from tests.dashboard.example_cluster import Arrival

@@ -18,10 +18,10 @@ from scheduler.config import Config, Maps
 from scheduler.report.decisions.api_types import Leader
 from scheduler.report.decisions.capacity import CapacityReport
 from scheduler.report.decisions.cost import CostReport
-from scheduler.report.decisions.process import AnsweringProcess
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks, serve
 from scheduler.report.price_table import PriceTableReader
+from scheduler.report.process import AnsweringProcess
 from tests.dashboard_world import Election
 from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage

@@ -26,8 +26,8 @@ from scheduler.report.dashboard.process_facts import ProcessFacts
 from scheduler.report.dashboard.stopwatch import Stopwatch
 from scheduler.report.decisions.api_types import PodAnswer
 from scheduler.report.decisions.pod_answers import PodAnswers, Present
-from scheduler.report.decisions.process import AnsweringProcess
 from scheduler.report.decisions.questions import paused
+from scheduler.report.process import AnsweringProcess
 from scheduler.report.wall_times import LoopTimes, WallTimes
 from scheduler.state.parts import Parts
 from scheduler.state.queue.position import in_slices

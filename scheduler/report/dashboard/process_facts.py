@@ -26,7 +26,7 @@ from scheduler.report.dashboard.pages.health import (
     percentile,
     rounded_ms,
 )
-from scheduler.report.decisions.process import AnsweringProcess
+from scheduler.report.process import AnsweringProcess
 from scheduler.report.wall_times import LoopTimes
 from scheduler.state.event import BindOutcome
 

@@ -14,8 +14,8 @@ from scheduler.report.dashboard.process_facts import Cache, ProcessFacts
 from scheduler.report.dashboard.routes import DashboardRoutes
 from scheduler.report.dashboard.sampler import Sampler
 from scheduler.report.decisions.pod_answers import PodAnswers
-from scheduler.report.decisions.process import AnsweringProcess
 from scheduler.report.decisions.renderer import DecisionRenderer
+from scheduler.report.process import AnsweringProcess
 
 
 class Dashboard:

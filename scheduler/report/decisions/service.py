@@ -24,9 +24,9 @@ from scheduler.report.decisions.api import DecisionsHandler
 from scheduler.report.decisions.api_types import API_VERSION, Leader
 from scheduler.report.decisions.journal import Journal
 from scheduler.report.decisions.journal_file import JournalFile
-from scheduler.report.decisions.process import AnsweringProcess
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
+from scheduler.report.process import AnsweringProcess
 
 #: Number of characters of the identity in the decision ids of this process.
 RUN_LENGTH = 6

@@ -83,7 +83,7 @@ def test_weaker_pod_starts_only_in_what_the_manifest_leaves() -> None:
     assert {one.devices["gpu"].free for one in found.models} == {1}
 
 
-def test_pod_without_a_controller_that_starts_and_is_preempted_is_gone() -> None:
+def test_bare_pod_that_starts_and_is_preempted_is_gone() -> None:
     """The added node is for the bare pod, until the manifest's pod takes it away."""
     pods = [
         running("web-1", "n1", gpus=8, priority=100),
