@@ -16,12 +16,13 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from scheduler.watch.client import JSON, STRATEGIC_PATCH, Client
+from scheduler.watch.client import JSON, STRATEGIC_PATCH, ApiError, Client
 
 IN_FLIGHT = 48
 #: A busy machine may take long for 48 requests at once.
@@ -116,7 +117,10 @@ async def create(client: Client, path: str, bodies: list[dict[str, Any]], rate: 
 async def send(
     client: Client, requests: list[Request], rate: float, in_flight: int = IN_FLIGHT
 ) -> None:
-    """Send all requests in order, at most ``in_flight`` at a time."""
+    """Send all requests in order, at most ``in_flight`` at a time.
+
+    An object that is gone before its DELETE is deleted.
+    """
     slots = asyncio.Semaphore(in_flight)
 
     async def one(request: Request) -> None:
@@ -126,6 +130,9 @@ async def send(
             await client.request(
                 request.method, request.path, body, content_type=kind, timeout_s=TIMEOUT_S
             )
+        except ApiError as error:
+            if (request.method, error.status) != ("DELETE", HTTPStatus.NOT_FOUND):
+                raise
         finally:
             slots.release()
 

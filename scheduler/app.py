@@ -40,6 +40,7 @@ from scheduler.report.decisions.service import decision_tasks, journal_of
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
 from scheduler.report.price_table import PriceTableReader
+from scheduler.report.process import AnsweringProcess
 from scheduler.report.scraped_sums import ScrapedCollector
 from scheduler.sources import Sources, utc_now
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
@@ -84,9 +85,9 @@ class App:
         client: Client,
         replicas: LeaderProxySettings | None,
         sources: Sources | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``sources`` may have started already."""
-        clock = time.monotonic
         sources = sources or Sources(config, client, replicas.address if replicas else "")
         identity = sources.identity
         self._config = config
@@ -115,7 +116,7 @@ class App:
         # The I/O shells that send requests. All except the binder wait until the Bindings are sent.
         binder_idle = asyncio.Event()
         binder = Binder(client, self._inbox, self._elector, binder_idle)
-        self._shells = self._senders(client, binder_idle)
+        self._shells = self._senders(client, binder_idle, clock)
 
         # The controllers, and the loop that calls them.
         webhook = (
@@ -204,10 +205,21 @@ class App:
         config, loop, elector = self._config, self._loop, self._elector
         capacity = CapacityReport(loop, elector.leads, clock, wall)
         costs = CostReport(loop, PriceTableReader(config.costs.prices), elector.leads, wall)
-        both = (clock, wall, questions)
-        common = (config, identity, loop, journal, elector, self._metrics, capacity, costs)
+        process = AnsweringProcess(
+            config=config,
+            identity=identity,
+            context=loop,
+            journal=journal,
+            leadership=elector,
+            metrics=self._metrics,
+            capacity=capacity,
+            costs=costs,
+            clock=clock,
+            wall=wall,
+            questions=questions,
+        )
         pages = (
-            Dashboard(*common, self._reflectors, lambda: self._gate.is_synced, *both)
+            Dashboard(process, self._reflectors, lambda: self._gate.is_synced)
             if config.dashboard.enabled
             else None
         )
@@ -215,16 +227,18 @@ class App:
             CapacityMetrics(capacity, elector.leads, clock),
             CostMetrics(costs, elector.leads, clock),
         )
-        return scraped, decision_tasks(*common, *both, pages)
+        return scraped, decision_tasks(process, pages)
 
     # --- senders -----------------------------------------------------------------------------
 
-    def _senders(self, client: Client, binder_idle: asyncio.Event) -> Shells:
+    def _senders(
+        self, client: Client, binder_idle: asyncio.Event, clock: Callable[[], float]
+    ) -> Shells:
         name, inbox, gate = self._config.scheduler_name, self._inbox, self._gate
         own_namespace = self._config.leader_election.resource_namespace
         return Shells(
             recorder=Recorder(
-                *(client, name, f"{name}-{socket.gethostname()}", time.monotonic, utc_now),
+                *(client, name, f"{name}-{socket.gethostname()}", clock, utc_now),
                 metrics=self._metrics,
                 idle=binder_idle,
             ),

@@ -26,6 +26,7 @@ from scheduler.report.decisions.pod_answers import PodAnswers
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.price_table import PriceTableReader
+from scheduler.report.process import AnsweringProcess
 from scheduler.state import event as ev
 from tests.builders import ALLOW_ALL_MAPS, dynamic, node, pod
 from tests.unit.loop.loop_world import Stage
@@ -81,6 +82,7 @@ class DashboardWorld:
         interval_s: float = 0.001,
         listeners_max: int = DASHBOARD_LISTENERS_MAX,
         pipeline: Pipeline = ALLOW_ALL_MAPS,
+        prices: str = "",
     ) -> None:
         self.stage = stage or Stage(pipeline)
         loop, clock = self.stage.loop, self.stage.clock
@@ -90,20 +92,32 @@ class DashboardWorld:
         self.questions = QuestionQueue()
         self.history = History()
         self.capacity = CapacityReport(loop, self.election.leads, clock, self.wall)
-        costs = CostReport(loop, PriceTableReader(""), self.election.leads, self.wall)
+        self.costs = CostReport(loop, PriceTableReader(prices), self.election.leads, self.wall)
         answers = PodAnswers(
             loop,
             self.stage.journal,
             DecisionRenderer(clock, self.wall),
             self.election.leads,
         )
-        facts = ProcessFacts(
-            *(config, IDENTITY, loop, self.stage.journal, self.election, self.watches),
-            *(self.stage.metrics, clock, NOON),
+        process = AnsweringProcess(
+            config=config,
+            identity=IDENTITY,
+            context=loop,
+            journal=self.stage.journal,
+            leadership=self.election,
+            metrics=self.stage.metrics,
+            capacity=self.capacity,
+            costs=self.costs,
+            clock=clock,
+            wall=self.wall,
+            questions=self.questions,
         )
         self.contents = PageContents(
-            *(loop, self.capacity, costs, answers, facts, self.history, self.election),
-            *(lambda: self.stage.gate.is_synced, clock, self.wall),
+            process,
+            answers,
+            ProcessFacts(process, self.watches, NOON),
+            self.history,
+            lambda: self.stage.gate.is_synced,
         )
         self.feed = DashboardFeed(
             self.contents,

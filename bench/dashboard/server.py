@@ -32,6 +32,7 @@ from scheduler.report.decisions.journal import Journal
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.metrics import Metrics
 from scheduler.report.price_table import PriceTableReader
+from scheduler.report.process import AnsweringProcess
 from scheduler.sources import utc_now
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.requeue_conditions import requeue_condition
@@ -123,14 +124,23 @@ async def measure(feed: DashboardFeed, key: PageKey) -> Figures:
 
 def dashboard(world: World) -> Dashboard:
     """The dashboard of a process that leads."""
-    clock, config, term = time.monotonic, Config(), Leading()
+    clock, term = time.monotonic, Leading()
     capacity = CapacityReport(world, term.leads, clock, utc_now)
     costs = CostReport(world, PriceTableReader(""), term.leads, utc_now)
-    metrics = Metrics("gpu-scheduler")
-    return Dashboard(
-        *(config, IDENTITY, world, world.journal, term, metrics, capacity, costs, ()),
-        *(lambda: True, clock, utc_now, QuestionQueue()),
+    process = AnsweringProcess(
+        config=Config(),
+        identity=IDENTITY,
+        context=world,
+        journal=world.journal,
+        leadership=term,
+        metrics=Metrics("gpu-scheduler"),
+        capacity=capacity,
+        costs=costs,
+        clock=clock,
+        wall=utc_now,
+        questions=QuestionQueue(),
     )
+    return Dashboard(process, (), lambda: True)
 
 
 async def rounds(world: World, count: int) -> dict[str, dict[str, float]]:

@@ -116,11 +116,13 @@ class Simulator:
 
     def end(self, pod: Pod) -> None:
         """A pod ends, and gives back what it holds."""
+        self._apply(self._ended(pod))
+
+    def _ended(self, pod: Pod) -> list[ev.Change]:
         released = self.claims.released(pod)
-        self._fold(ev.PodDeleted(pod.uid))
-        for event in released:
-            self._fold(event)
         self.running.discard((pod.namespace, pod.name))
+        events = (ev.PodDeleted(pod.uid), *released)
+        return [change for event in events for change in fold(self.cluster, event)]
 
     # --- creation ----------------------------------------------------------------------------
 
@@ -286,10 +288,15 @@ class Simulator:
             self._queue.activate(entry.pod, self._now)
 
     def _preempt(self, preemption: Preemption) -> None:
-        """The victims end at once, and the pod is decided again."""
+        """The victims end at once, and the pod is decided again.
+
+        Other pods get what is left at the next ``retry``: in a cluster a victim needs longer to end
+        than the preemptor's controller to create its next pods, which may be stronger than others.
+        """
         pod = preemption.pod
         for victim in preemption.victims:
-            self.end(victim)
+            changes = self._ended(victim)
+            self._apply(one for one in changes if not isinstance(one, ev.ClusterEvent))
             self.preempted.append(victim)
             verdict = self.verdicts.get(victim.uid) or Verdict(
                 pod=victim, asked=victim.gpu_requests

@@ -50,6 +50,10 @@ class Controllers:
             elif pod.owner is not None and pod.uid in self._existing:
                 self.unread[pod.uid] = pod
 
+    def has_ended(self, pod: Pod) -> bool:
+        """Whether a preempted pod is replaced by another one, or by none."""
+        return pod.owner is None or pod.uid in self._successors
+
     def newest(self, uid: str) -> str:
         """The pod that is there now in place of one that may have been preempted."""
         while uid in self._successors:

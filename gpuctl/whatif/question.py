@@ -200,8 +200,8 @@ def _situation(
     pods = [_as_result(one) for one in (*own, *(not_created(pod, live.namespace) for pod in late))]
     moved = evictions.uids if evictions is not None else set()
     preempted = [pod for pod in simulator.preempted if pod.uid not in live.waiting]
-    replaced = (pod for pod in simulator.preempted if controllers.newest(pod.uid) != pod.uid)
-    gone = moved.union(pod.uid for pod in (*preempted, *replaced))
+    ended = (pod for pod in simulator.preempted if controllers.has_ended(pod))
+    gone = moved.union(pod.uid for pod in (*preempted, *ended))
     others = [one for uid, one in verdicts.items() if uid in known and uid not in gone]
     return Situation(
         asked=len(pods),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from scheduler.model import well_known
-from scheduler.model.gpu.gpu_memory import least_mib
+from scheduler.model.gpu.gpu_memory import in_both_units, least_mib
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import format_value
@@ -41,11 +41,12 @@ def impossible_in_cluster(pod: Pod, offers: AdvertisedResources) -> ImpossibleRe
 
 def _too_much_memory(pod: Pod, most_mib: int) -> ImpossibleRequest | None:
     """GPU memory that no whole GPU has; a MIG instance is given only if it has as much."""
-    need_mib = least_mib(pod.gpu_memory.get(well_known.GPU, 0))
-    if not 0 < most_mib < need_mib:
+    amount = pod.gpu_memory.get(well_known.GPU, 0)
+    if not 0 < most_mib < least_mib(amount):
         return None
     return ImpossibleRequest(
-        f"requests {need_mib} MiB of GPU memory and the largest GPU here has {most_mib} MiB"
+        f"requests {format_value(well_known.MEMORY, amount)} of GPU memory and the largest GPU here"
+        f" has {in_both_units(most_mib)}"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from scheduler.model import well_known
 from scheduler.model.crd.migration_consent import missing_consent
-from scheduler.model.gpu.gpu_memory import least_mib
+from scheduler.model.gpu.gpu_memory import in_both_units, least_mib
 from scheduler.model.pods.original_request import with_original_request
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import format_value
@@ -64,8 +64,8 @@ def whole_gpu(amount: int, card_mib: int) -> str:
         return ""
     asked = format_value(well_known.MEMORY, amount)
     return (
-        f"the pod requested {asked} of GPU memory and has a whole GPU with {card_mib} MiB,"
-        " because no MIG instance with this memory was free"
+        f"the pod requested {asked} of GPU memory and has a whole GPU with"
+        f" {in_both_units(card_mib)}, because no MIG instance with this memory was free"
     )
 
 

@@ -15,6 +15,7 @@ Must never: use a float for arithmetic, or take time or memory that grows with a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_UP, Context, Decimal
 from functools import lru_cache
 from typing import Final
@@ -29,6 +30,7 @@ _EXPONENT: Final = re.compile(r"[eE]([+-]?)([0-9]+)")
 _DECIMAL: Final = {
     "": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
 }  # fmt: skip
+_MULTIPLES: Final = tuple("kMGTPE")
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
 # 200 digits hold every amount below LIMIT down to a nano with room to spare. Digits beyond are
@@ -86,20 +88,27 @@ def nano_value(text: str | int | float) -> int:
 
 
 def format_value(resource: str, amount: int) -> str:
-    """An amount as text for messages: cpu in milli, the rest in whole units.
+    """An amount as text for messages: cpu in milli, bytes in the unit with the shortest text.
 
     >>> format_value("cpu", 1500), format_value("cpu", 2000), format_value("memory", 3 * 2**30)
     ('1500m', '2', '3Gi')
+    >>> format_value("memory", 200 * 10**9)
+    '200G'
     """
     if resource.removeprefix("requests.").removeprefix("limits.") == "cpu":
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if not _is_bytes(resource) or amount == 0:
         return str(amount)
+    texts = _in_units(amount, 1024, _BINARY), _in_units(amount, 1000, _MULTIPLES)
+    return min(texts, key=len)
+
+
+def _in_units(amount: int, step: int, units: Iterable[str]) -> str:
     unit = ""
-    for unit_above in _BINARY:
-        if amount % 1024:
+    for unit_above in units:
+        if amount % step:
             break
-        amount, unit = amount // 1024, unit_above
+        amount, unit = amount // step, unit_above
     return f"{amount}{unit}"
 
 

@@ -22,6 +22,7 @@ from scheduler.model.integer_text import whole
 from scheduler.model.limits import GPU_MEMORY_MIB_MAX
 from scheduler.model.mig.node_geometry import memory_mib, replicas
 from scheduler.model.pods.pod import Pod
+from scheduler.model.quantity import format_value
 from scheduler.model.reasons.reason import Reason
 from scheduler.model.reasons.reason_code import ReasonCode, RequeueCause
 from scheduler.model.selector import Requirement, Term, matches_any
@@ -80,7 +81,7 @@ def check_label(pod: Pod, node_info: NodeInfo) -> Reasons:
         others = tuple(one for one in term.match_expressions if not _least(one))
         rest = Term(others, term.match_fields)
         if rest == Term() or matches_any((rest,), node.labels, node.name):
-            return _label_too_small(memory_mib(node.labels), least)
+            return _label_too_small(memory_mib(node.labels), _need(pod, least))
     return FITS
 
 
@@ -93,18 +94,17 @@ def check_share(pod: Pod, node_info: NodeInfo) -> Reasons:
     for resource, amount in pod.gpu_memory.items():
         shares = replicas(node.labels, resource)
         if shares > 1:
-            need = gpu_memory.least_mib(amount)
             have = gpu_memory.of_a_share(resource, memory_mib(node.labels), shares)
-            if have < need:
-                return _share_too_small(resource, shares, have, need)
+            if have < gpu_memory.least_mib(amount):
+                return _share_too_small(resource, shares, have, amount)
     return FITS
 
 
 @lru_cache(maxsize=1024)
-def _share_too_small(resource: str, shares: int, have: int, need: int) -> Reasons:
+def _share_too_small(resource: str, shares: int, have: int, amount: int) -> Reasons:
     text = (
         f"node(s) where {resource} is one of {shares} shares of a GPU with {have} MiB for each"
-        f" ({well_known.WANTED_MEMORY} needs {need} MiB)"
+        f" ({gpu_memory.in_gib(have)}; the pod requests {format_value(well_known.MEMORY, amount)})"
     )
     return (Reason(code=GPU_MEMORY_TOO_SMALL, text=text, resolvable=False),)
 
@@ -119,12 +119,21 @@ def _least(requirement: Requirement) -> int:
     return 0 if bound is None else bound + 1
 
 
+def _need(pod: Pod, least: int) -> str:
+    """What the pod's author wrote, if the webhook wrote the requirement, else the requirement."""
+    for amount in pod.gpu_memory.values():
+        if gpu_memory.least_mib(amount) == least:
+            return f"the pod requests {format_value(well_known.MEMORY, amount)}"
+    return f"the pod needs {gpu_memory.in_gib(least)}: {least} MiB"
+
+
 @lru_cache(maxsize=1024)
-def _label_too_small(have: int, need: int) -> Reasons:
+def _label_too_small(have: int, need: str) -> Reasons:
     if have:
-        text = f"node(s) whose {well_known.GPU_MEMORY} is {have} MiB (the pod needs {need} MiB)"
+        shown = gpu_memory.in_gib(have)
+        text = f"node(s) whose {well_known.GPU_MEMORY} is {have} MiB ({shown}; {need})"
         return (Reason(code=GPU_MEMORY_TOO_SMALL, text=text, resolvable=False),)
-    text = f"node(s) without the label {well_known.GPU_MEMORY} (the pod needs {need} MiB)"
+    text = f"node(s) without the label {well_known.GPU_MEMORY} ({need})"
     return (Reason(code=GPU_MEMORY_UNKNOWN, text=text, resolvable=False),)
 
 

@@ -20,7 +20,7 @@ from tools.controlplane import ControlPlane
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "gpuctl", "demo"]
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "demo.md"
 APPLIED = "kubectl apply: "
 
 
@@ -41,8 +41,8 @@ def demo(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def picture() -> str:
-    """The table that the README shows as the demo's result."""
-    told = README.read_text().partition("The result of `make demo`")[2]
+    """The table that its page shows as the demo's result."""
+    told = PAGE.read_text().partition("The result of `make demo`")[2]
     found = re.search(r"^```text\n(.*?)^```$", told, re.MULTILINE | re.DOTALL)
     assert found is not None
     return found[1]

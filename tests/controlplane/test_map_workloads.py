@@ -134,10 +134,17 @@ def crds(cp: ControlPlane) -> Iterator[Client]:
             what=f"{name} to be served",
         )
     yield cp.client
-    # At once after the end of the last namespace: other files record owners whose kinds are not
-    # served, and the garbage collector deletes the pods of an owner that it looks for in vain.
     for name in names:
         cp.client.delete(f"{CRDS}/{name}")
+    cp.client.wait_for(
+        CRDS,
+        lambda seen: not {one["metadata"]["name"] for one in seen["items"]}.intersection(names),
+        what="the kinds to be gone",
+    )
+    # Other files record owners whose kinds are not served, and the garbage collector deletes the
+    # pods of an owner that it looks for in vain. It looks for kinds that it has seen, and forgets
+    # them after 30 s, or by a restart.
+    cp.restart("kube-controller-manager", crash=True)
 
 
 def plural(kind: str) -> str:

@@ -24,6 +24,7 @@ from scheduler.report.decisions.journal import Journal
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks
 from scheduler.report.metrics import Metrics
+from scheduler.report.process import AnsweringProcess
 from scheduler.state import event as ev
 from tests.builders import as_bound
 from tests.dashboard.example_cluster import Arrival
@@ -107,14 +108,21 @@ class Product:
         questions = QuestionQueue()
         capacity = CapacityReport(self.loop, self.election.leads, self.clock, self.wall)
         costs = CostReport(self.loop, ListPrices(), self.election.leads, self.wall)
-        common = (config, IDENTITY, self.loop, self.journal, self.election, self.metrics)
-        self.dashboard = Dashboard(
-            *(*common, capacity, costs, WATCHES, lambda: self.gate.is_synced),
-            *(self.clock, self.wall, questions),
+        process = AnsweringProcess(
+            config=config,
+            identity=IDENTITY,
+            context=self.loop,
+            journal=self.journal,
+            leadership=self.election,
+            metrics=self.metrics,
+            capacity=capacity,
+            costs=costs,
+            clock=self.clock,
+            wall=self.wall,
+            questions=questions,
         )
-        self._tasks = decision_tasks(
-            *(*common, capacity, costs, self.clock, self.wall, questions, self.dashboard)
-        )
+        self.dashboard = Dashboard(process, WATCHES, lambda: self.gate.is_synced)
+        self._tasks = decision_tasks(process, self.dashboard)
 
     @property
     def url(self) -> str:

@@ -21,6 +21,8 @@ from scheduler.report.decisions.cost import CostReport
 from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.service import decision_tasks, serve
 from scheduler.report.price_table import PriceTableReader
+from scheduler.report.process import AnsweringProcess
+from tests.dashboard_world import Election
 from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage
 
@@ -34,24 +36,25 @@ def free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
-class Term:
-    """Leads in its fourth term."""
-
-    epoch: int | None = 4
-
-    def leads(self) -> bool:
-        return True
-
-
 def tasks_of(config: Config, stage: Stage) -> Iterator[tuple[str, Any]]:
     """The tasks that explain the decisions of a stage."""
-    term = Term()
+    term = Election()
     capacity = CapacityReport(stage.loop, term.leads, stage.clock, lambda: NOON)
     costs = CostReport(stage.loop, PriceTableReader(""), term.leads, lambda: NOON)
-    return decision_tasks(
-        *(config, "host_0123456789", stage.loop, stage.journal, term, stage.metrics),
-        *(capacity, costs, stage.clock, lambda: NOON, QuestionQueue()),
+    process = AnsweringProcess(
+        config=config,
+        identity="host_0123456789",
+        context=stage.loop,
+        journal=stage.journal,
+        leadership=term,
+        metrics=stage.metrics,
+        capacity=capacity,
+        costs=costs,
+        clock=stage.clock,
+        wall=lambda: NOON,
+        questions=QuestionQueue(),
     )
+    return decision_tasks(process)
 
 
 async def test_configuration_enables_the_api_parts(tmp_path: Any) -> None:

@@ -117,6 +117,24 @@ def least_mib(floor: int) -> int:
     return -(-floor * SHARE // (100 * _MIB))
 
 
+def in_gib(mib: int) -> str:
+    """The MiB of a GPU in the unit of most requests.
+
+    >>> in_gib(15360), in_gib(81559)
+    ('15Gi', '79.6Gi')
+    """
+    return f"{mib / 1024:.1f}Gi" if mib % 1024 else f"{mib // 1024}Gi"
+
+
+def in_both_units(mib: int) -> str:
+    """The same with the exact number, which is the one in the node's label.
+
+    >>> in_both_units(81559)
+    '79.6Gi (81559 MiB)'
+    """
+    return f"{in_gib(mib)} ({mib} MiB)"
+
+
 def _bytes(text: str, key: str) -> int:
     stripped = text.strip()
     try:

@@ -6,31 +6,28 @@ Only the leader computes: another replica names it. Nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Final, NamedTuple
 
 import msgspec
 
 from scheduler.model.limits import DECISIONS_OF_A_POD_MAX
 from scheduler.model.pods.pod import Pod
-from scheduler.report.dashboard.leadership import Leadership, pod_of
+from scheduler.report.dashboard.leadership import pod_of
 from scheduler.report.dashboard.pages.health import Listeners, health_page
 from scheduler.report.dashboard.pages.history import History
 from scheduler.report.dashboard.pages.nodes import nodes_page
 from scheduler.report.dashboard.pages.overview import overview_page
 from scheduler.report.dashboard.pages.page import PageState, encoded
 from scheduler.report.dashboard.pages.pod import Queued, pod_page
-from scheduler.report.dashboard.pages.teams import team_costs, teams_page
+from scheduler.report.dashboard.pages.teams import NO_COSTS, team_costs, teams_page
 from scheduler.report.dashboard.pages.waiting import waiting_page
 from scheduler.report.dashboard.pages.waiting_sums import waiting_sums
 from scheduler.report.dashboard.process_facts import ProcessFacts
 from scheduler.report.dashboard.stopwatch import Stopwatch
 from scheduler.report.decisions.api_types import PodAnswer
-from scheduler.report.decisions.capacity import CapacityReport
-from scheduler.report.decisions.cost import CostReport
-from scheduler.report.decisions.journal import DecisionContext
 from scheduler.report.decisions.pod_answers import PodAnswers, Present
 from scheduler.report.decisions.questions import paused
+from scheduler.report.process import AnsweringProcess
 from scheduler.report.wall_times import LoopTimes, WallTimes
 from scheduler.state.parts import Parts
 from scheduler.state.queue.position import in_slices
@@ -58,31 +55,26 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class PageContents:
-    """The contents of all pages; ``clock`` is the loop's, ``wall`` the wall clock."""
+    """The contents of all pages."""
 
     def __init__(
         self,
-        context: DecisionContext,
-        capacity: CapacityReport,
-        costs: CostReport,
+        process: AnsweringProcess,
         answers: PodAnswers,
         facts: ProcessFacts,
         history: History,
-        leadership: Leadership,
         is_synced: Callable[[], bool],
-        clock: Callable[[], float],
-        wall: Callable[[], datetime],
     ) -> None:
-        self._context = context
-        self._capacity = capacity
+        self._context = process.context
+        self._capacity = process.capacity
+        self._costs = process.costs
         self._answers = answers
         self._facts = facts
         self._history = history
-        self._leadership = leadership
+        self._leadership = process.leadership
         self._is_synced = is_synced
-        self._times = WallTimes(clock, wall)
-        self._wall = wall
-        self._costs = costs
+        self._times = WallTimes(process.clock, process.wall)
+        self._wall = process.wall
 
     @property
     def generation(self) -> int:
@@ -129,14 +121,23 @@ class PageContents:
             oldest = min((entry.since for entry in entries), default=None)
             since = None if oldest is None else times.at(oldest)
             return (yield from encoded(health_page(facts, since, self._wall())))
-        is_overview = page == "overview"
-        capacity = yield from self._capacity.take(with_nodes=is_overview, with_holders=False)
-        sums = yield from waiting_sums(entries)
-        if is_overview:
+        if page == "overview":
+            capacity = yield from self._capacity.take(with_nodes=True, with_holders=False)
+            sums = yield from waiting_sums(entries)
             history = self._history.columns()
             return (yield from encoded(overview_page(capacity, sums, history, times)))
-        costs = team_costs((yield from self._costs.summary()))
-        return (yield from encoded(teams_page(capacity, sums, times, costs), "teams"))
+        return (yield from self._teams(entries, times))
+
+    def _teams(self, entries: list[QueuedPodInfo], times: LoopTimes) -> Parts[bytes]:
+        """Devices and costs of each namespace, in one pass over the nodes."""
+        costs = self._costs.begin()
+        beside = costs.add if costs.currency else None
+        capacity = yield from self._capacity.take(
+            with_nodes=False, with_holders=False, beside=beside
+        )
+        sums = yield from waiting_sums(entries)
+        by_team = NO_COSTS if beside is None else team_costs((yield from costs.finish()))
+        return (yield from encoded(teams_page(capacity, sums, times, by_team), "teams"))
 
     # --- one pod -----------------------------------------------------------------------------
 

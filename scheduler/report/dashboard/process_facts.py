@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from scheduler.config import Config
 from scheduler.httpserver.build_info import version
 from scheduler.model.timestamps import micro_time
-from scheduler.report.dashboard.leadership import Leadership, pod_of
+from scheduler.report.dashboard.leadership import pod_of
 from scheduler.report.dashboard.pages.health import (
     Build,
     CertificatePart,
@@ -26,8 +26,7 @@ from scheduler.report.dashboard.pages.health import (
     percentile,
     rounded_ms,
 )
-from scheduler.report.decisions.journal import DecisionContext, Journal
-from scheduler.report.metrics import Metrics
+from scheduler.report.process import AnsweringProcess
 from scheduler.report.wall_times import LoopTimes
 from scheduler.state.event import BindOutcome
 
@@ -54,31 +53,22 @@ class Cache(Protocol):
 
 
 class ProcessFacts:
-    """The facts of one process; ``clock`` is the loop's."""
+    """The facts of one process, with the caches of its watches."""
 
     def __init__(
-        self,
-        config: Config,
-        identity: str,
-        context: DecisionContext,
-        journal: Journal,
-        leadership: Leadership,
-        caches: Sequence[Cache],
-        metrics: Metrics,
-        clock: Callable[[], float],
-        started: datetime,
+        self, process: AnsweringProcess, caches: Sequence[Cache], started: datetime
     ) -> None:
-        self._identity = identity
-        self._context = context
-        self._journal = journal
-        self._leadership = leadership
+        self._identity = process.identity
+        self._context = process.context
+        self._journal = process.journal
+        self._leadership = process.leadership
         self._caches = caches
-        self._metrics = metrics
-        self._clock = clock
+        self._metrics = process.metrics
+        self._clock = process.clock
         self._build = Build(
             version=version(), python=platform.python_version(), started=micro_time(started)
         )
-        self._file = _certificate_file(config)
+        self._file = _certificate_file(process.config)
         self._expires: str | None = None
         self._read_at = float("-inf")
 

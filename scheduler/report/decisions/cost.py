@@ -14,7 +14,7 @@ from scheduler.model.cost.prices import PriceTable
 from scheduler.model.dra.device import DeviceId
 from scheduler.model.timestamps import micro_time
 from scheduler.report.decisions.api_types import API_VERSION, Cost, GpuBill, GpuShare
-from scheduler.report.decisions.capacity import NODE_STEPS, PART, CapacityContext
+from scheduler.report.decisions.capacity import SHARES_WEIGHT, CapacityContext, over_nodes
 from scheduler.state.capacity.cost import (
     CostSummary,
     HeldCost,
@@ -25,6 +25,7 @@ from scheduler.state.capacity.cost import (
 )
 from scheduler.state.capacity.gpu_pools import Idle
 from scheduler.state.capacity.gpu_shares import NodeShares, shares_of
+from scheduler.state.node_info import NodeInfo
 from scheduler.state.parts import Parts
 from scheduler.state.queue.position import in_slices
 
@@ -36,6 +37,43 @@ class Prices(Protocol):
 
     def read(self) -> PriceTable:
         """The table as it is now."""
+
+
+class NodeCosts:
+    """The sums of one pass over the nodes; with the time in seconds since 1970 the pods' time
+    counts, too. ``keep`` gets each node.
+    """
+
+    def __init__(
+        self,
+        context: CapacityContext,
+        prices: PriceTable,
+        now_s: int | None = None,
+        keep: Callable[[NodeShares, PriceKey], None] = lambda _node, _key: None,
+    ) -> None:
+        self._context = context
+        self._now_s = now_s
+        self._keep = keep
+        self._summary = CostSummary(prices)
+        self._seen: set[DeviceId] = set()
+
+    @property
+    def currency(self) -> str:
+        """The currency of the price table; empty without one."""
+        return self._summary.prices.currency
+
+    def add(self, node_info: NodeInfo) -> None:
+        """Count the GPUs of a node, and of its pods."""
+        one = shares_of(node_info, self._context.cluster.dra, self._seen)
+        self._keep(one, self._summary.add_node(one, self._now_s))
+
+    def finish(self) -> Parts[CostSummary]:
+        """The sums, after all nodes."""
+        for part in in_slices(list(self._context.queue.entries())):
+            for entry in part:
+                self._summary.add_waiting(entry.pod)
+            yield len(part)
+        return self._summary.finish()
 
 
 class CostReport:
@@ -53,11 +91,17 @@ class CostReport:
         self._leads = leads
         self._wall = wall
 
+    def begin(self) -> NodeCosts:
+        """The sums by namespace and model, without the time of the pods, for a pass over the
+        nodes.
+        """
+        return NodeCosts(self._context, self._prices.read())
+
     def summary(self) -> Parts[CostSummary]:
-        """The sums by namespace and model, without the time of the pods."""
-        summary = CostSummary(self._prices.read())
-        yield from self._sum(summary, None, lambda _node, _key: None)
-        return summary
+        """The same in a pass of its own."""
+        costs = self.begin()
+        yield from over_nodes(self._context.cluster, costs.add, SHARES_WEIGHT)
+        return (yield from costs.finish())
 
     def take(
         self, *, with_nodes: bool = False, with_pods: bool = False, label: str = ""
@@ -65,7 +109,6 @@ class CostReport:
         """The sums with the time of the pods, and on request each node and each pod with the value
         of this label.
         """
-        summary = CostSummary(self._prices.read())
         wall = self._wall()
         now_s = int(wall.timestamp())
         nodes: list[tuple[NodeShares, PriceKey]] = []
@@ -80,7 +123,9 @@ class CostReport:
             if with_pods:
                 pods.extend(_pods_of(one, key, now_s, label))
 
-        yield from self._sum(summary, now_s, keep)
+        costs = NodeCosts(self._context, self._prices.read(), now_s, keep)
+        yield from over_nodes(self._context.cluster, costs.add, SHARES_WEIGHT)
+        summary = yield from costs.finish()
         bills: list[GpuBill] = []
         for part in in_slices(nodes):
             for one, key in part:
@@ -102,33 +147,6 @@ class CostReport:
             nodes=tuple(bills),
             pods=tuple(pods),
         )
-
-    def _sum(
-        self,
-        summary: CostSummary,
-        now_s: int | None,
-        keep: Callable[[NodeShares, PriceKey], None],
-    ) -> Parts[None]:
-        cluster, seen = self._context.cluster, set[DeviceId]()
-        names = sorted(one.node.name for one in cluster.candidates() if one.node is not None)
-        steps = 0
-        for name in names:
-            node_info = cluster.at(name)
-            if node_info is None or node_info.node is None:
-                continue
-            one = shares_of(node_info, cluster.dra, seen)
-            keep(one, summary.add_node(one, now_s))
-            # A share takes about twice as long as an amount of devices.
-            steps += 2 * (NODE_STEPS + len(node_info.pods))
-            if steps >= PART:
-                yield steps
-                steps = 0
-        yield steps
-        for part in in_slices(list(self._context.queue.entries())):
-            for entry in part:
-                summary.add_waiting(entry.pod)
-            yield len(part)
-        summary.finish()
 
 
 def _order(item: tuple[PriceKey, ModelCost]) -> tuple[str, Fraction]:

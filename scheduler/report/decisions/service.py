@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,18 +19,14 @@ from scheduler.httpserver.build_info import program
 from scheduler.httpserver.connection_metrics import ConnectionMetrics, uncounted
 from scheduler.httpserver.limits import DECISIONS
 from scheduler.httpserver.sockets import listen
-from scheduler.model.lease import LeaderTerm
 from scheduler.report.dashboard.service import Dashboard
 from scheduler.report.decisions.api import DecisionsHandler
 from scheduler.report.decisions.api_types import API_VERSION, Leader
-from scheduler.report.decisions.capacity import CapacityReport
-from scheduler.report.decisions.cost import CostReport
-from scheduler.report.decisions.journal import DecisionContext, Journal
+from scheduler.report.decisions.journal import Journal
 from scheduler.report.decisions.journal_file import JournalFile
-from scheduler.report.decisions.questions import QuestionQueue
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
-from scheduler.report.metrics import Metrics
+from scheduler.report.process import AnsweringProcess
 
 #: Number of characters of the identity in the decision ids of this process.
 RUN_LENGTH = 6
@@ -44,39 +39,30 @@ log = structlog.get_logger("decisions")
 
 
 def decision_tasks(
-    config: Config,
-    identity: str,
-    context: DecisionContext,
-    journal: Journal,
-    term: LeaderTerm,
-    metrics: Metrics,
-    capacity: CapacityReport,
-    costs: CostReport,
-    clock: Callable[[], float],
-    wall: Callable[[], datetime],
-    questions: QuestionQueue,
-    dashboard: Dashboard | None = None,
+    process: AnsweringProcess, dashboard: Dashboard | None = None
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     """The tasks that run beside the loop, by name."""
+    config, journal, leadership = process.config, process.journal, process.leadership
+    clock, wall = process.clock, process.wall
     renderer = DecisionRenderer(clock, wall)
     if config.decisions_address:
         handler = DecisionsHandler(
-            context,
+            process.context,
             journal,
-            StateCapture(context, journal, config, program(), clock, wall),
-            capacity,
-            costs,
+            StateCapture(process.context, journal, config, program(), clock, wall),
+            process.capacity,
+            process.costs,
             renderer,
             lambda: Leader(
                 api_version=API_VERSION,
-                identity=identity,
-                leads=term.leads(),
-                epoch=term.epoch,
+                identity=process.identity,
+                leads=leadership.leads(),
+                epoch=leadership.epoch,
                 scheduler=config.scheduler_name,
             ),
-            questions,
+            process.questions,
         )
-        connections = metrics.connections.of("decisions")
+        connections = process.metrics.connections.of("decisions")
         app = handler.application()
         if dashboard is not None:
             dashboard.add_to(app)

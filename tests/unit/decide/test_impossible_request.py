@@ -56,7 +56,7 @@ NEVERS = [
     pytest.param(
         [node(gpus=8, labels={"nvidia.com/gpu.memory": "81559"})],
         {"gpus": 1, "annotations": WISH, "spec": LARGE_CARD},
-        "requests 192512 MiB of GPU memory and the largest GPU here has 81559 MiB",
+        "requests 200Gi of GPU memory and the largest GPU here has 79.6Gi (81559 MiB)",
         "Unschedulable",
         id="gpu-memory",
     ),

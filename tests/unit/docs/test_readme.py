@@ -22,6 +22,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 PROMPT = "$ gpuctl "
+LINES_MAX = 220
 
 
 def blocks(kind: str) -> list[str]:
@@ -45,7 +46,12 @@ def test_a_command_says_what_the_readme_shows(
 
 @pytest.mark.parametrize("name", ["map", "whole-gpu", "mig"])
 def test_the_examples_are_the_files_that_the_commands_name(name: str) -> None:
-    assert (ROOT / "examples" / "simulate" / f"{name}.yaml").read_text() in blocks("yaml")
+    folder = ROOT / "examples" / "simulate"
+    page = (folder / "README.md").read_text(encoding="utf-8")
+
+    shown = [*blocks("yaml"), *re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)]
+
+    assert (folder / f"{name}.yaml").read_text() in shown
 
 
 def test_the_configuration_shown_is_the_default_one() -> None:
@@ -85,13 +91,22 @@ def test_the_modes_of_the_environment_are_all_named() -> None:
     assert set(re.findall(r"`([a-z]+)`", row)) == {mode.value for mode in CudaMode} - {"uuid"}
 
 
+def test_readme_has_limits_first_and_reference_pages_last() -> None:
+    """And is short: longer texts are pages of docs/."""
+    sections = re.findall(r"^## (.*)$", README, re.MULTILINE)
+
+    assert README.index("**Does not do yet**") < README.index(f"## {sections[0]}")
+    assert (sections[0], sections[-1]) == ("Try it", "Reference")
+    assert len(README.splitlines()) <= LINES_MAX
+
+
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"^ {4}make ([a-z-]+)", README, re.M))))
 def test_every_make_target_exists(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
 @pytest.mark.contract("S2-B14")
-def test_the_rights_are_no_more_than_the_readme_admits() -> None:
+def test_the_rights_are_no_more_than_the_docs_admit() -> None:
     """No node is written, no Secret or ConfigMap read, no controller changed.
 
     Admission policies let it delete pods without a node, and pods that it preempts; for what else

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from scheduler.framework.pipeline import first_rejection
+from scheduler.model import quantity
+from scheduler.model.gpu.gpu_memory import least_mib
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins import gpu_memory, node_affinity
 from scheduler.state.node_info import NodeInfo
@@ -47,7 +49,7 @@ def test_a_share_of_a_gpu_counts_with_its_part_of_the_memory(
     said = [reason.text for reason in gpu_memory.check_share(wants(amount, gpus=1), node_info)]
     text = (
         f"node(s) where {GPU} is one of 4 shares of a GPU with {have} MiB for each"
-        f" ({WANTED} needs 19252 MiB)"
+        f" (6.0Gi; the pod requests 20Gi)"
     )
     assert said == ([text] if have else [])
 
@@ -100,7 +102,25 @@ def test_node_lacking_only_gpu_memory_has_its_own_reason(
     [reason] = first_rejection(newcomer, NodeInfo(node(gpus=1, labels=labels)), filters)
     assert reason.text.startswith(begin)
     if "didn't" not in begin:
-        assert reason.text.endswith("(the pod needs 100 MiB)")
+        assert reason.text.endswith("the pod needs 0.1Gi: 100 MiB)")
+
+
+@pytest.mark.parametrize(
+    ("amount", "labels", "text"),
+    [
+        pytest.param("16Gi", {MEMORY: "15360"}, "(15Gi; the pod requests 16Gi)", id="gib"),
+        pytest.param("200G", {MEMORY: "81559"}, "(79.6Gi; the pod requests 200G)", id="decimal"),
+        pytest.param("16Gi", {}, f"label {MEMORY} (the pod requests 16Gi)", id="unknown"),
+    ],
+)
+def test_reason_has_the_requested_amount_in_the_author_s_unit(
+    amount: str, labels: dict[str, str], text: str
+) -> None:
+    """The webhook wrote the requirement in the MiB of the label."""
+    mib = least_mib(quantity.value(amount))
+    newcomer = wants(amount, gpus=1, spec=least(mib))
+    [reason] = gpu_memory.check_label(newcomer, NodeInfo(node(gpus=1, labels=labels)))
+    assert reason.text.endswith(text)
 
 
 def test_node_selector_is_checked_before_gpu_memory() -> None:

@@ -58,8 +58,8 @@ def test_whole_gpu_for_a_part_of_its_memory_is_an_event() -> None:
 
     assert reason == "WholeGpuGiven"
     assert text == (
-        "the pod requested 16Gi of GPU memory and has a whole GPU with 81559 MiB, because no MIG"
-        " instance with this memory was free"
+        "the pod requested 16Gi of GPU memory and has a whole GPU with 79.6Gi (81559 MiB),"
+        " because no MIG instance with this memory was free"
     )
 
 

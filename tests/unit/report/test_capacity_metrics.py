@@ -14,7 +14,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.report import capacity_metrics
 from scheduler.report.capacity_metrics import DEVICE_GAUGES, NEW, CapacityMetrics
 from scheduler.report.decisions.api_types import Capacity
-from scheduler.report.decisions.capacity import CapacityReport
+from scheduler.report.decisions.capacity import CapacityReport, OnNode
 from scheduler.report.scraped_sums import OTHERS
 from scheduler.state import event as ev
 from scheduler.state.parts import Parts
@@ -157,11 +157,15 @@ class Slow(CapacityReport):
         self.taking_s = taking_s
         self.taken = 0
 
-    def take(self, *, with_nodes: bool, with_holders: bool) -> Parts[Capacity]:
+    def take(
+        self, *, with_nodes: bool, with_holders: bool, beside: OnNode | None = None
+    ) -> Parts[Capacity]:
         self.taken += 1
         yield 1
         self.stage.clock.now += self.taking_s
-        return (yield from super().take(with_nodes=with_nodes, with_holders=with_holders))
+        return (
+            yield from super().take(with_nodes=with_nodes, with_holders=with_holders, beside=beside)
+        )
 
 
 @pytest.mark.parametrize(

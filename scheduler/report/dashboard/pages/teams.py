@@ -36,14 +36,11 @@ NO_COSTS: Final[Costs] = MappingProxyType({})
 
 
 def team_costs(summary: CostSummary) -> Costs:
-    """The costs by namespace; none without a price table, where GPUs have no price."""
-    currency = summary.prices.currency
-    if not currency:
-        return NO_COSTS
+    """The costs by namespace."""
     return {
         one.namespace: TeamCost(
             per_hour=float(one.per_hour),
-            currency=currency,
+            currency=summary.prices.currency,
             gpus=float(one.gpus),
             unpriced=float(one.unpriced),
             saved_per_hour=float(one.saved_per_hour),

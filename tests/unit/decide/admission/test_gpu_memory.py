@@ -108,15 +108,15 @@ def test_without_enough_memory_anywhere_pod_waits_for_a_whole_gpu() -> None:
 def test_whole_gpu_for_a_part_of_its_memory_is_a_warning() -> None:
     [text] = World(node("n", gpus=1, labels=CARD)).ask(wants("16Gi")).answer.warnings
 
-    assert text.startswith("the pod requested 16Gi of GPU memory and has a whole GPU with 81559")
+    assert text.startswith("the pod requested 16Gi of GPU memory and has a whole GPU with 79.6Gi (")
 
 
 def test_more_memory_than_any_gpu_has_is_a_warning_with_numbers() -> None:
     admission = World(node("n", gpus=1, labels=CARD)).ask(wants("200Gi"))
 
     assert admission.answer.warnings == (
-        "the pod can never be placed here: requests 192512 MiB of GPU memory and the largest GPU"
-        " here has 81559 MiB",
+        "the pod can never be placed here: requests 200Gi of GPU memory and the largest GPU here"
+        " has 79.6Gi (81559 MiB)",
     )
 
 

@@ -27,7 +27,7 @@ def test_a_share_of_a_card_is_no_card() -> None:
     assert reason == (
         "0/2 nodes are available: 1 Insufficient nvidia.com/gpu (need 1; best node has 0 free),"
         " 1 node(s) where nvidia.com/gpu is one of 4 shares of a GPU with 6141 MiB for each"
-        " (gpu-scheduler.io/gpu-memory needs 19252 MiB)."
+        " (6.0Gi; the pod requests 20Gi)."
     )
 
 
@@ -60,7 +60,7 @@ def test_the_reason_names_the_label_that_is_missing() -> None:
         "two": "0/1 nodes are available: 1 node(s) where nvidia.com/gpu counts slices of 1g.5gb"
         " and one container asked for more.",
         "mem": "0/1 nodes are available: 1 node(s) without the label nvidia.com/gpu.memory"
-        " (the pod needs 15401 MiB).",
+        " (the pod requests 16Gi).",
     }
 
 

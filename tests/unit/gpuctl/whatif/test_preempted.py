@@ -16,7 +16,7 @@ from gpuctl.whatif.result import WhatIf
 from scheduler.model.pods.pod import Pod
 from tests.builders import node, pod_json
 from tests.unit.gpuctl.cli import GPU, spec, workload
-from tests.unit.gpuctl.whatif.live_world import H100, Json, asked, live, places, running
+from tests.unit.gpuctl.whatif.live_world import H100, Json, asked, budget, live, places, running
 
 URGENT: Json = {"kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 100}
 
@@ -53,8 +53,8 @@ def test_preempted_pod_without_a_controller_is_gone() -> None:
     assert (found.preempted, found.others_wait) == (("team/bare",), 0)
 
 
-def test_waiting_pod_that_starts_and_is_preempted_waits() -> None:
-    """The first urgent pod needs half of web-1's room, so the small one starts, for a moment."""
+def test_weaker_pod_gets_no_room_that_the_next_pod_takes() -> None:
+    """The first urgent pod needs half of web-1's room, and the second the rest."""
     pods = [running("web-1", "n1", gpus=8), pod_json("small", gpus=2)]
     classes, job = urgent(4)
     job["spec"] |= {"parallelism": 2, "completions": 2}
@@ -62,6 +62,38 @@ def test_waiting_pod_that_starts_and_is_preempted_waits() -> None:
     found = asked(live(h100("n1"), pods=pods), classes, job).now
 
     assert (found.starts, found.preempted, found.others_wait) == (2, ("team/web-1",), 2)
+
+
+def test_weaker_pod_starts_only_in_what_the_manifest_leaves() -> None:
+    """The last pods of the Job are created before the first victim has ended."""
+    state = live(
+        h100("n1"),
+        pods=[
+            *(running(f"web-{at}", "n1", gpus=4, labels={"app": "web"}) for at in range(2)),
+            pod_json("small", gpus=1, owner=""),
+        ],
+        budgets=[budget("web", 0, app="web")],
+    )
+    classes, job = urgent(1)
+    job["spec"] |= {"parallelism": 6, "completions": 6}
+
+    found = asked(state, classes, job).now
+
+    assert (found.starts, len(found.preempted), found.others_wait) == (6, 2, 2)
+    assert {one.devices["gpu"].free for one in found.models} == {1}
+
+
+def test_bare_pod_that_starts_and_is_preempted_is_gone() -> None:
+    """The added node is for the bare pod, until the manifest's pod takes it away."""
+    pods = [
+        running("web-1", "n1", gpus=8, priority=100),
+        pod_json("bare", gpus=8, owner=""),
+    ]
+
+    found = asked(live(h100("n1"), pods=pods), *urgent(8), add=["like=n1:1"])
+
+    assert found.change is not None
+    assert (found.change.starts, found.change.others_wait) == (1, 0)
 
 
 def test_moved_pod_that_is_preempted_waits_once() -> None:

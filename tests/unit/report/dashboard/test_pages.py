@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from scheduler.report.dashboard.contents import PAGES
 from scheduler.report.dashboard.pages.nodes import NODES_MAX
-from scheduler.report.dashboard.pages.teams import TeamCost, teams_page
+from scheduler.report.dashboard.pages.teams import TeamCost, team_costs, teams_page
 from scheduler.report.dashboard.pages.waiting import PODS_MAX, REASON_LENGTH_MAX
 from scheduler.report.dashboard.pages.waiting_sums import WaitingSums
 from scheduler.report.wall_times import LoopTimes
@@ -232,6 +234,30 @@ async def test_too_many_entries_are_counted() -> None:
     assert (len(nodes["nodes"]), nodes["leftOut"]) == (NODES_MAX, 3)
     assert (len(waiting["pods"]), waiting["leftOut"]) == (PODS_MAX, 2)
     assert waiting["byReason"][0]["pods"] == PODS_MAX + 2
+
+
+async def test_teams_have_the_costs_of_the_same_pass(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("currency: EUR\ndefault: 2.5\n")
+    world = DashboardWorld(prices=str(prices))
+    passed: list[str] = []
+    async with playing(world.stage):
+        await world.fill()
+        page = await world.data("teams")
+        beside = world.capacity.take(
+            with_nodes=False,
+            with_holders=False,
+            beside=lambda one: passed.append(one.node.name if one.node is not None else ""),
+        )
+        assert finish(beside) == finish(world.capacity.take(with_nodes=False, with_holders=False))
+        costs = team_costs(finish(world.costs.summary()))
+
+    assert passed == ["a100-01", "a100-02", "h100-01", "h100-02"]
+    assert costs["team-nlp"].per_hour == 10.0
+    found = {one["namespace"]: one["cost"] for one in page["teams"]}
+    assert found == {
+        name: msgspec.to_builtins(costs[name]) if name in costs else None for name in found
+    }
 
 
 async def test_teams_show_the_cost_of_a_report(world: DashboardWorld) -> None:

@@ -1,4 +1,4 @@
-"""The rights in README.md equal those of the default release."""
+"""The rights in docs/security.md equal those of the default release."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import yaml
 from tests.charts.rendering import objects
 from tools.charts.copies import ROOT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/security.md").read_text(encoding="utf-8")
 ROLES = ("ClusterRole", "Role")
 
 
@@ -28,7 +28,7 @@ def test_default_release_creates_exactly_the_documented_cluster_roles() -> None:
     ]
 
     assert {each["metadata"]["name"] for each in more} == {"gpu-scheduler-certificates"}
-    assert "`gpu-scheduler-certificates`: `get` and `patch`" in README
+    assert "`gpu-scheduler-certificates`: `get` and `patch`" in PAGE
     for each in more:
         for rule in each["rules"]:
             assert rule["verbs"] in (["get", "patch"], ["get"])
