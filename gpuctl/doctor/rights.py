@@ -19,6 +19,8 @@ _EVERYWHERE = (
     ),
     ("resource.k8s.io", "resourceslices deviceclasses devicetaintrules", "list watch"),
     ("scheduling.x-k8s.io", "podgroups", "list watch"),
+    ("scheduling.k8s.io", "podgroups", "list watch"),
+    ("scheduling.k8s.io", "podgroups/status", "patch"),
     ("resource.k8s.io", "resourceclaims", "get list watch create patch update delete"),
     ("resource.k8s.io", "resourceclaims/status resourceclaims/binding", "patch"),
     ("", "pods/binding bindings", "create"),

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from scheduler.bind.claim_writer import ClaimWriter
+from scheduler.bind.group_writer import GroupWriter
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_preemptor import PodPreemptor
@@ -96,6 +97,7 @@ class Shells(msgspec.Struct, frozen=True):
     preemptor: PodPreemptor
     volumes: VolumeBinder
     claims: ClaimWriter
+    groups: GroupWriter
 
 
 class ActionRunner:
@@ -114,6 +116,7 @@ class ActionRunner:
             actions.WriteVolumes: shells.volumes.send,
             actions.ReserveClaims: shells.claims.send,
             actions.ReleaseClaims: shells.claims.send,
+            actions.WriteGroupState: shells.groups.send,
         }
         self._senders = MappingProxyType(senders)
 

@@ -21,6 +21,7 @@ from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
+from scheduler.controllers.gangs.group_states import GroupStates
 from scheduler.controllers.gangs.scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import MigConfigController
@@ -124,7 +125,10 @@ class Controllers:
         self.claims = ClaimController(cluster, metrics, self.avoidance, wall, _random_uid)
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
-        self.gangs = GangScheduling(cluster, state.queue, self.bindings, self.avoidance, rejects)
+        group_states = GroupStates(cluster, wall)
+        self.gangs = GangScheduling(
+            *(cluster, state.queue, self.bindings, self.avoidance, rejects, group_states)
+        )
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
@@ -165,6 +169,7 @@ class Controllers:
             collisions,
             self.preemption,
             self.gangs,
+            group_states,
             *recreation,
             Gauges(metrics, state),
         )

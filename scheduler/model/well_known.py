@@ -178,6 +178,10 @@ _LETTERS: Final = re.compile("[a-z]+")
 DISRUPTION_TARGET: Final = "DisruptionTarget"  # a condition of pods
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"  # its reason on a victim
 
+# --- PodGroups of the API server ----------------------------------------------------------
+API_GROUP_VERSIONS: Final = ("v1beta1", "v1alpha3")  # the newest first; a server has one or none
+GROUP_SCHEDULED: Final = "PodGroupInitiallyScheduled"  # a condition
+
 
 def is_protected(key: str) -> bool:
     """Whether an annotation key may be written only by a Binding or by the webhook."""

@@ -8,6 +8,7 @@ from typing import Final
 from scheduler.model.pods.gang import GangSource
 from scheduler.model.reasons.reason import Reason
 from scheduler.plugins.groups.plugin import GROUP_NOT_FOUND, WAITING_FOR_MEMBERS
+from scheduler.plugins.pod_supported import UNSUPPORTED
 from scheduler.state.gangs.gang import Gang
 
 #: Indexes that are named in a reason.
@@ -16,6 +17,10 @@ SHOWN_MAX: Final = 8
 
 def why_incomplete(gang: Gang) -> Reason:
     """The reason of all members of a gang that is not complete."""
+    if gang.problem:
+        kind = GangSource(gang.key.source).value
+        text = f"unsupported: {gang.problem} of {kind} {gang.key.name}"
+        return Reason(code=UNSUPPORTED, text=text, resolvable=False)
     minimum = gang.minimum
     if minimum is None:
         kind = GangSource(gang.key.source).value

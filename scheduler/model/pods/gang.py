@@ -21,6 +21,7 @@ from scheduler.model.limits import GANG_MEMBERS_MAX
 class GangSource(enum.Enum):
     """Where a gang is defined, in the order of precedence; the value is for messages."""
 
+    API = "PodGroup.scheduling.k8s.io"
     OWN = well_known.GROUP
     COSCHEDULING = "PodGroup.scheduling.x-k8s.io"
     KUEUE = well_known.KUEUE_GROUP
@@ -44,17 +45,42 @@ class GangMark(msgspec.Struct, frozen=True):
     minimum: int | None
 
 
+class GroupState(msgspec.Struct, frozen=True):
+    """The condition PodGroupInitiallyScheduled of a PodGroup of the API server's own."""
+
+    is_scheduled: bool
+    reason: str
+    message: str = ""
+    since: str = ""
+
+
 class PodGroup(msgspec.Struct, frozen=True):
-    """A PodGroup of scheduler-plugins as far as it is read."""
+    """An object that defines a gang, as far as it is read.
+
+    ``source`` is the value of its GangSource. Without a ``minimum`` the pods are placed one by one.
+    ``problem`` is what the group asks for and does not get here: its pods wait. ``priority`` is
+    that of all members. ``state`` is its condition; ``uid`` and ``version`` are read to write it.
+    """
 
     namespace: str
     name: str
-    minimum: int
+    minimum: int | None
+    source: str = GangSource.COSCHEDULING.value
+    priority: int | None = None
+    problem: str = ""
+    uid: str = ""
+    version: str = ""
+    state: GroupState | None = None
 
     @property
     def key(self) -> GangKey:
         """The gang that it defines."""
-        return GangKey(self.namespace, GangSource.COSCHEDULING.value, self.name)
+        return GangKey(self.namespace, self.source, self.name)
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether its pods are placed together, or wait together."""
+        return self.minimum is not None or bool(self.problem)
 
 
 #: The labels of scheduler-plugins, the present one first.
@@ -65,9 +91,17 @@ COSCHEDULING_LABELS: Final = (
 
 
 def gang_mark(
-    namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str]
+    namespace: str,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    in_spec: str = "",
 ) -> GangMark | None:
-    """What the pod says about its gang; None if it names none, or a group without a minimum."""
+    """What the pod says about its gang; None if it names none, or a group without a minimum.
+
+    ``in_spec`` is the PodGroup that its spec names.
+    """
+    if in_spec:
+        return _mark(namespace, GangSource.API, in_spec, None)
     name = labels.get(well_known.GROUP)
     if name:
         minimum = whole(annotations.get(well_known.GROUP_MIN, ""), GANG_MEMBERS_MAX)

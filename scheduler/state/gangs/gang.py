@@ -19,10 +19,12 @@ class Gang:
     __slots__ = (
         "__weakref__",
         "_minimums",
+        "is_defined",
         "key",
         "members",
         "of_object",
         "placed",
+        "problem",
         "returning",
         "waiting",
     )
@@ -33,17 +35,24 @@ class Gang:
         self.placed: set[str] = set()
         self.waiting: set[str] = set()
         self.returning: set[str] = set()
+        #: Whether an object defines the gang.
+        self.is_defined = False
         #: The minimum in the object that defines the gang.
         self.of_object: int | None = None
+        #: What that object asks for and does not get here.
+        self.problem = ""
         #: How many members name each minimum.
         self._minimums: dict[int, int] = {}
 
     @property
     def minimum(self) -> int | None:
-        """How many members are bound together; None while the object that says so is missing.
+        """How many members are bound together; None while the object that says so is missing, or
+        cannot be followed.
 
         The largest minimum that a living member names.
         """
+        if self.problem:
+            return None
         return max(self._minimums) if self._minimums else self.of_object
 
     @property
