@@ -53,6 +53,8 @@ SELDOM = {
     ("resource.k8s.io", "resourceclaims/status", "patch"),
     ("resource.k8s.io", "devicetaintrules", "watch"),
     ("scheduling.x-k8s.io", "podgroups", "watch"),
+    ("scheduling.k8s.io", "podgroups", "watch"),
+    ("scheduling.k8s.io", "podgroups/status", "patch"),
     # The API server checks it itself.
     ("resource.k8s.io", "resourceclaims/binding", "patch"),
     ("", "bindings", "create"),
