@@ -27,7 +27,8 @@ from bench.cluster_fixture import mixed, node
 from bench.observer import dumps
 from scheduler.bind.binder import Binder, binding_annotations
 from scheduler.bind.claim_writer import ClaimWriter
-from scheduler.bind.group_writer import GroupWriter
+from scheduler.bind.groups.owner_reader import GroupOwnerReader
+from scheduler.bind.groups.state_writer import GroupWriter
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_preemptor import PodPreemptor
@@ -136,6 +137,7 @@ class World:
             VolumeBinder(client, self.inbox, gate),
             ClaimWriter(client, self.inbox, gate, read_claim),
             GroupWriter(client, gate),
+            GroupOwnerReader(client, self.inbox),
         )
         self.loop = Loop(
             pipeline,

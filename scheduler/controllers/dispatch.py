@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import msgspec
 
 from scheduler.bind.claim_writer import ClaimWriter
-from scheduler.bind.group_writer import GroupWriter
+from scheduler.bind.groups.owner_reader import GroupOwnerReader
+from scheduler.bind.groups.state_writer import GroupWriter
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_preemptor import PodPreemptor
@@ -98,6 +99,7 @@ class Shells(msgspec.Struct, frozen=True):
     volumes: VolumeBinder
     claims: ClaimWriter
     groups: GroupWriter
+    group_owners: GroupOwnerReader
 
 
 class ActionRunner:
@@ -117,6 +119,7 @@ class ActionRunner:
             actions.ReserveClaims: shells.claims.send,
             actions.ReleaseClaims: shells.claims.send,
             actions.WriteGroupState: shells.groups.send,
+            actions.ReadGroupOwner: shells.group_owners.send,
         }
         self._senders = MappingProxyType(senders)
 

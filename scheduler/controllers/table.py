@@ -21,6 +21,7 @@ from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
+from scheduler.controllers.gangs.group_owners import GroupOwners
 from scheduler.controllers.gangs.group_states import GroupStates
 from scheduler.controllers.gangs.scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
@@ -170,6 +171,7 @@ class Controllers:
             self.preemption,
             self.gangs,
             group_states,
+            GroupOwners(cluster),
             *recreation,
             Gauges(metrics, state),
         )

@@ -13,7 +13,7 @@ from scheduler.model.crd.migration_actions import MigrationAction
 from scheduler.model.dra.allocation import Allocation
 from scheduler.model.dra.extended_resources import ExtendedRequests
 from scheduler.model.node import Node
-from scheduler.model.pods.gang import GroupState, PodGroup
+from scheduler.model.pods.gang import GangKey, GroupState, PodGroup
 from scheduler.model.pods.pod import Owner, Pod
 from scheduler.model.reasons.condition_reason import ConditionReason
 
@@ -115,6 +115,12 @@ class PreemptPods(msgspec.Struct, frozen=True):
     preemptor: Pod
     node_name: str
     victims: tuple[Pod, ...]
+
+
+class ReadGroupOwner(msgspec.Struct, frozen=True):
+    """Read the owner of a gang, whose object has the minimum; the answer is an event."""
+
+    key: GangKey
 
 
 class WriteGroupState(msgspec.Struct, frozen=True):
@@ -297,6 +303,7 @@ Action = (
     | RecreatePod
     | PreemptPods
     | WriteGroupState
+    | ReadGroupOwner
     | RequestPartitions
     | SetMigConfig
     | WriteVolumes

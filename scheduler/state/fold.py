@@ -8,7 +8,7 @@ from typing import Final
 from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.model.dra.claim import ResourceClaim
 from scheduler.model.dra.objects import DraObject
-from scheduler.model.pods.gang import GangKey, PodGroup
+from scheduler.model.pods.gang import READ_ON_DEMAND, GangKey, PodGroup
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
@@ -171,6 +171,8 @@ def _fold_dra(
 def _fold_pod_groups(cluster: Cluster, event: ev.PodGroupEvent) -> list[ev.Change]:
     gangs = cluster.gangs
     match event:
+        case ev.PodGroupUpdated(group) if _is_late(cluster, group):
+            return []
         case ev.PodGroupUpdated(group):
             groups, keys = (group,), gangs.upsert_group(group)
         case ev.PodGroupDeleted(namespace, name, source):
@@ -179,6 +181,11 @@ def _fold_pod_groups(cluster: Cluster, event: ev.PodGroupEvent) -> list[ev.Chang
             keys = gangs.replace_groups(groups, is_served=is_served, source=source)
     changes = [change for one in groups for change in _prioritize(cluster, one)]
     return changes + [ev.GangChanged(key) for key in keys]
+
+
+def _is_late(cluster: Cluster, group: PodGroup) -> bool:
+    """Whether the pods for which an owner was read are gone."""
+    return group.source in READ_ON_DEMAND and cluster.gangs.at(group.key) is None
 
 
 def _prioritize(cluster: Cluster, group: PodGroup) -> list[ev.Change]:

@@ -16,6 +16,7 @@ import msgspec
 from scheduler.model import well_known
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import GANG_MEMBERS_MAX
+from scheduler.model.owners.owner_group import OwnerKind, owner_group, owner_problem
 
 
 class GangSource(enum.Enum):
@@ -25,6 +26,16 @@ class GangSource(enum.Enum):
     OWN = well_known.GROUP
     COSCHEDULING = "PodGroup.scheduling.x-k8s.io"
     KUEUE = well_known.KUEUE_GROUP
+    LEADER_WORKER_SET = OwnerKind.LEADER_WORKER_SET.value
+    JOB_SET = OwnerKind.JOB_SET.value
+    RAY_CLUSTER = OwnerKind.RAY_CLUSTER.value
+    MPI_JOB = OwnerKind.MPI_JOB.value
+
+
+#: The sources whose minimum is in the owner's object, which is read when a pod names it.
+READ_ON_DEMAND: Final = frozenset(
+    one.value for one in (GangSource.JOB_SET, GangSource.RAY_CLUSTER, GangSource.MPI_JOB)
+)
 
 
 class GangKey(msgspec.Struct, frozen=True, cache_hash=True, order=True):
@@ -39,10 +50,14 @@ class GangKey(msgspec.Struct, frozen=True, cache_hash=True, order=True):
 
 
 class GangMark(msgspec.Struct, frozen=True):
-    """The gang that a pod names; ``minimum`` is None where an object has it."""
+    """The gang that a pod names; ``minimum`` is None where an object has it.
+
+    ``role`` is that of the pod, where the object has a minimum for each role.
+    """
 
     key: GangKey
     minimum: int | None
+    role: str = ""
 
 
 class GroupState(msgspec.Struct, frozen=True):
@@ -57,7 +72,8 @@ class GroupState(msgspec.Struct, frozen=True):
 class PodGroup(msgspec.Struct, frozen=True):
     """An object that defines a gang, as far as it is read.
 
-    ``source`` is the value of its GangSource. Without a ``minimum`` the pods are placed one by one.
+    ``source`` is the value of its GangSource. ``roles`` are the minima of those roles that have
+    one of their own; ``minimum`` is their sum. Without one the pods are placed one by one.
     ``problem`` is what the group asks for and does not get here: its pods wait. ``priority`` is
     that of all members. ``state`` is its condition; ``uid`` and ``version`` are read to write it.
     """
@@ -66,6 +82,7 @@ class PodGroup(msgspec.Struct, frozen=True):
     name: str
     minimum: int | None
     source: str = GangSource.COSCHEDULING.value
+    roles: dict[str, int] = {}
     priority: int | None = None
     problem: str = ""
     uid: str = ""
@@ -114,11 +131,17 @@ def gang_mark(
     if name:
         minimum = whole(annotations.get(well_known.KUEUE_TOTAL, ""), GANG_MEMBERS_MAX)
         return _mark(namespace, GangSource.KUEUE, name, minimum) if minimum else None
-    return None
+    owned = owner_group(labels, annotations)
+    if owned is None:
+        return None
+    source = GangSource(owned.kind.value)
+    return GangMark(GangKey(namespace, source.value, owned.name), owned.minimum, owned.role)
 
 
 def gang_problem(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-    """What is wrong with the minimum that the pod's author wrote; else empty."""
+    """What is wrong with what the pod's author wrote about its gang; else empty."""
+    if problem := owner_problem(annotations):
+        return problem
     text = annotations.get(well_known.GROUP_MIN) if labels.get(well_known.GROUP) else None
     if text is None or whole(text, GANG_MEMBERS_MAX):
         return ""

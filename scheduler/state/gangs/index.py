@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from scheduler.model.limits import GANGS_REMEMBERED_MAX
-from scheduler.model.pods.gang import GangKey, GangSource, PodGroup
+from scheduler.model.pods.gang import READ_ON_DEMAND, GangKey, GangSource, PodGroup
 from scheduler.model.pods.pod import Pod
 from scheduler.state.gangs.gang import Gang
 
@@ -26,6 +26,8 @@ class GangIndex:
         self._ran: dict[tuple[GangKey, str], None] = {}
         #: The sources whose objects the API server serves.
         self._served: set[str] = set()
+        #: Gangs with members that wait, whose owner has the minimum.
+        self.to_read: set[GangKey] = set()
         #: PodGroups of the API server whose condition may have become true.
         self.to_report: set[GangKey] = set()
 
@@ -40,7 +42,7 @@ class GangIndex:
         mark = pod.gang if pod.group else None
         if mark is None or mark.minimum is not None:
             return None if mark is None else mark.key
-        if mark.key.source not in self._served:
+        if mark.key.source not in self._served and mark.key.source not in READ_ON_DEMAND:
             return None
         group = self._groups.get(mark.key)
         return mark.key if group is None or group.is_gang else None
@@ -121,7 +123,8 @@ class GangIndex:
 
     def upsert_group(self, group: PodGroup) -> list[GangKey]:
         """A PodGroup's newest state; returns the gang if it has members."""
-        self._served.add(group.source)
+        if group.source not in READ_ON_DEMAND:
+            self._served.add(group.source)
         self._groups[group.key] = group
         self._note(group.key)
         return self._redefine(group.key, group)
@@ -151,11 +154,10 @@ class GangIndex:
 
     def groups(self) -> dict[str, tuple[PodGroup, ...]]:
         """All PodGroups by source, of those that the API server serves."""
-        every = self._groups.values()
-        return {
-            source: tuple(one for one in every if one.source == source)
-            for source in sorted(self._served)
-        }
+        found: dict[str, list[PodGroup]] = {source: [] for source in sorted(self._served)}
+        for one in self._groups.values():
+            found.setdefault(one.source, []).append(one)
+        return {source: tuple(groups) for source, groups in found.items()}
 
     # --- one gang --------------------------------------------------------------------
 
@@ -170,6 +172,8 @@ class GangIndex:
         ran = waits and pod.owner is not None and (gang.key, pod.owner.uid) in self._ran
         (gang.placed.add if stays else gang.placed.discard)(pod.uid)
         (gang.waiting.add if waits else gang.waiting.discard)(pod.uid)
+        if waits and gang.key.source in READ_ON_DEMAND:
+            self.to_read.add(gang.key)
         (gang.returning.add if ran else gang.returning.discard)(pod.uid)
 
     def _remember(self, gang: Gang, pod: Pod) -> None:
@@ -189,6 +193,8 @@ class GangIndex:
         gang.drop(uid)
         if not gang.members:
             del self._gangs[key]
+            if key.source in READ_ON_DEMAND:
+                self._groups.pop(key, None)
 
     def _redefine(self, key: GangKey, group: PodGroup | None) -> list[GangKey]:
         gang = self._gangs.get(key)
@@ -196,11 +202,12 @@ class GangIndex:
 
     def _define(self, gang: Gang, group: PodGroup | None) -> bool:
         """Take over what the object of a gang says; returns whether that is news."""
-        before = (gang.of_object, gang.problem, gang.is_defined)
+        before = (gang.of_object, gang.roles, gang.problem, gang.is_defined)
         gang.is_defined = group is not None
         gang.of_object = None if group is None else group.minimum
+        gang.roles = {} if group is None else group.roles
         gang.problem = "" if group is None else group.problem
-        return before != (gang.of_object, gang.problem, gang.is_defined)
+        return before != (gang.of_object, gang.roles, gang.problem, gang.is_defined)
 
     def _note(self, key: GangKey) -> None:
         """The minimum of a PodGroup may have nodes now."""

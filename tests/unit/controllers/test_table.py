@@ -60,6 +60,7 @@ TICKERS = [
     "preemption",
     "gang-scheduling",
     "pod-groups",
+    "group-owners",
     "gauges",
 ]
 
@@ -308,6 +309,7 @@ SENT = [
     (actions.WriteVolumes(A.uid, 1, ()), ("volumes", "send")),
     (actions.ReserveClaims(A.uid, "a", 1, ()), ("claims", "send")),
     (actions.ReleaseClaims(A.uid, ()), ("claims", "send")),
+    (actions.ReadGroupOwner(GROUP.key), ("group_owners", "send")),
     (actions.WriteGroupState(GROUP, GroupState(True, "Scheduled")), ("groups", "send")),
     (actions.DropPlacement(A.uid), ("bindings", "drop")),
     (DeleteMigration(MIGRATION), ("migrations", "send")),

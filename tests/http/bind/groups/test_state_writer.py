@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import structlog
 
-from scheduler.bind.group_writer import GroupWriter
+from scheduler.bind.groups.state_writer import GroupWriter
 from scheduler.model.actions import WriteGroupState
 from scheduler.model.pods.gang import GroupState
 from scheduler.watch.client import Client
