@@ -40,8 +40,9 @@ class GroupStates:
         self._asked: dict[GangKey, tuple[str, float]] = {}
 
     def reject(self, gang: Gang, reason: str, text: str) -> None:
-        """The plan of a gang failed."""
-        if gang.key.source == GangSource.API.value:
+        """The plan of a gang failed; of one that was scheduled before that says nothing."""
+        is_scheduled = self._wanted.get(gang.key, ("", ""))[0] == SCHEDULED
+        if gang.key.source == GangSource.API.value and not is_scheduled:
             self._wanted[gang.key] = (reason, text[:MESSAGE_MAX])
 
     def tick(self, now: float, *, leads: bool) -> Effects:

@@ -93,6 +93,18 @@ async def test_a_group_that_was_scheduled_stays_so(stage: Stage) -> None:
     assert await ticked(stage) == []
 
 
+async def test_a_lost_member_does_not_take_the_condition_back(stage: Stage) -> None:
+    """The write of True is not seen yet."""
+    stage.see(ev.NodeUpdated(node(gpus=2)))
+    see(stage, pod_group(2), "a", "b")
+    await bind_all(stage)
+    await ticked(stage)
+    stage.see(ev.PodDeleted("team-b"), ev.PodUpdated(pod("x", gpus=1, node="n1")))
+    stage.see(ev.PodUpdated(of_pod_group("c", gpus=1)))
+
+    assert {one.is_scheduled for one in await ticked(stage, 60)} == {True}
+
+
 async def test_pods_of_other_schedulers_are_not_reported(stage: Stage) -> None:
     stage.see(ev.NodeUpdated(node(gpus=4)), ev.PodGroupUpdated(pod_group(1)))
     stage.see(ev.PodUpdated(of_pod_group("a", gpus=1, scheduler="other", node="n1")))
