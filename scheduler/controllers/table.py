@@ -126,14 +126,17 @@ class Controllers:
         self.claims = ClaimController(cluster, metrics, self.avoidance, wall, _random_uid)
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
-        group_states = GroupStates(cluster, wall)
-        self.gangs = GangScheduling(
-            *(cluster, state.queue, self.bindings, self.avoidance, rejects, group_states)
-        )
+        groups = (GroupStates(cluster, wall), GroupOwners(cluster))
+        shared = (cluster, state.queue, self.bindings, self.avoidance, rejects)
+        self.gangs = GangScheduling(*shared, groups[0])
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
         cache = ClusterCache(cluster, self.contain, wall)
+        preparing = (
+            *(self.partitions, self.volumes, self.claims),
+            *(collisions, self.preemption),
+        )
         # Without a webhook, no pod has to be mutated.
         recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
         self.events = EventRoutes(
@@ -146,11 +149,7 @@ class Controllers:
                 devices,
                 self.migrations,
                 cache,
-                self.partitions,
-                self.volumes,
-                self.claims,
-                collisions,
-                self.preemption,
+                *preparing,
                 *recreation,
             ],
             NOT_FOR_WAITING_PODS,
@@ -164,14 +163,9 @@ class Controllers:
             devices,
             cache,
             self.migrations,
-            self.partitions,
-            self.volumes,
-            self.claims,
-            collisions,
-            self.preemption,
+            *preparing,
             self.gangs,
-            group_states,
-            GroupOwners(cluster),
+            *groups,
             *recreation,
             Gauges(metrics, state),
         )
