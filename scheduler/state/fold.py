@@ -169,14 +169,14 @@ def _fold_dra(
 
 
 def _fold_pod_groups(cluster: Cluster, event: ev.PodGroupEvent) -> list[ev.Change]:
-    gangs = cluster.gangs
+    gangs, groups = cluster.gangs, tuple[PodGroup, ...]()
     match event:
         case ev.PodGroupUpdated(group) if _is_late(cluster, group):
             return []
         case ev.PodGroupUpdated(group):
             groups, keys = (group,), gangs.upsert_group(group)
         case ev.PodGroupDeleted(namespace, name, source):
-            groups, keys = (), gangs.delete_group(GangKey(namespace, source, name))
+            keys = gangs.delete_group(GangKey(namespace, source, name))
         case ev.PodGroupsReplaced(groups, is_served, source):
             keys = gangs.replace_groups(groups, is_served=is_served, source=source)
     changes = [change for one in groups for change in _prioritize(cluster, one)]
