@@ -27,6 +27,8 @@ from bench.cluster_fixture import mixed, node
 from bench.observer import dumps
 from scheduler.bind.binder import Binder, binding_annotations
 from scheduler.bind.claim_writer import ClaimWriter
+from scheduler.bind.groups.owner_reader import GroupOwnerReader
+from scheduler.bind.groups.state_writer import GroupWriter
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_preemptor import PodPreemptor
@@ -134,6 +136,8 @@ class World:
             PodPreemptor(client, "gpu-scheduler", self.inbox, gate, lambda: NOON),
             VolumeBinder(client, self.inbox, gate),
             ClaimWriter(client, self.inbox, gate, read_claim),
+            GroupWriter(client, gate),
+            GroupOwnerReader(client, self.inbox),
         )
         self.loop = Loop(
             pipeline,

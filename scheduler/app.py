@@ -18,6 +18,8 @@ from scheduler.admission.services import admission_tasks
 from scheduler.bind.binder import Binder
 from scheduler.bind.claim_writer import ClaimWriter
 from scheduler.bind.former_objects import FormerObjects
+from scheduler.bind.groups.owner_reader import GroupOwnerReader
+from scheduler.bind.groups.state_writer import GroupWriter
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_preemptor import PodPreemptor
@@ -171,6 +173,8 @@ class App:
                 ("preemption", shells.preemptor.run()),
                 ("volumes", shells.volumes.run()),
                 ("claims", shells.claims.run()),
+                ("pod groups", shells.groups.run()),
+                ("group owners", shells.group_owners.run()),
                 ("loop", self._loop.run()),
                 *self._services,
             ]
@@ -249,6 +253,8 @@ class App:
             preemptor=PodPreemptor(client, name, inbox, gate, utc_now),
             volumes=VolumeBinder(client, inbox, gate),
             claims=ClaimWriter(client, inbox, gate, read_claim),
+            groups=GroupWriter(client, gate),
+            group_owners=GroupOwnerReader(client, inbox),
         )
 
     # --- readiness ---------------------------------------------------------------------------

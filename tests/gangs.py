@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 from scheduler.model import well_known
+from scheduler.model.pods.gang import GangSource, GroupState, PodGroup
 from scheduler.model.pods.pod import Pod
 from tests.builders import PodFields, pod
 
@@ -31,3 +32,16 @@ def members(
         fields["created"] = first + number
         found.append(member(f"{group}-{number}", minimum, group, **fields))
     return found
+
+
+def of_pod_group(name: str, group: str = "train", **fields: Unpack[PodFields]) -> Pod:
+    """A pod whose spec names a PodGroup of the API server."""
+    fields["spec"] = {**fields.get("spec", {}), "schedulingGroup": {"podGroupName": group}}
+    return pod(name, **fields)
+
+
+def pod_group(
+    minimum: int | None, name: str = "train", *, state: GroupState | None = None, **more: Any
+) -> PodGroup:
+    """A PodGroup of the API server; without a minimum one with the policy ``basic``."""
+    return PodGroup("team", name, minimum, source=GangSource.API.value, state=state, **more)

@@ -57,6 +57,7 @@ _POD_SPEC: Final = _rows(
         affinity containers ephemeralContainers hostNetwork hostUsers initContainers nodeName
         nodeSelector
         overhead preemptionPolicy priority resourceClaims resources schedulerName schedulingGates
+        schedulingGroup
         terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes
     """,
     # priorityClassName and runtimeClassName were resolved by admission (priority, overhead,
@@ -68,8 +69,8 @@ _POD_SPEC: Final = _rows(
         os priorityClassName readinessGates restartPolicy runtimeClassName securityContext
         serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain
     """,
-    # schedulingGroup (1.36), workloadRef (1.35): GangScheduling.
-    unsupported="schedulingGroup workloadRef",
+    # workloadRef (1.35): GangScheduling.
+    unsupported="workloadRef",
 )
 
 _CONTAINER: Final = _rows(
@@ -160,6 +161,7 @@ TABLE: Final = MappingProxyType(
         "PodAffinityTerm": _POD_AFFINITY_TERM,
         "PodAntiAffinity": _POD_AFFINITY,
         "PodSchedulingGate": _rows(used="name"),
+        "PodSchedulingGroup": _rows(used="podGroupName"),
         "PreferredSchedulingTerm": _rows(used="preference weight"),
         # claims only tells the kubelet which container gets what of spec.resourceClaims.
         "ResourceRequirements": _rows(used="limits requests", irrelevant="claims"),

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import msgspec
 
 from scheduler.bind.claim_writer import ClaimWriter
+from scheduler.bind.groups.owner_reader import GroupOwnerReader
+from scheduler.bind.groups.state_writer import GroupWriter
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_preemptor import PodPreemptor
@@ -96,6 +98,8 @@ class Shells(msgspec.Struct, frozen=True):
     preemptor: PodPreemptor
     volumes: VolumeBinder
     claims: ClaimWriter
+    groups: GroupWriter
+    group_owners: GroupOwnerReader
 
 
 class ActionRunner:
@@ -114,6 +118,8 @@ class ActionRunner:
             actions.WriteVolumes: shells.volumes.send,
             actions.ReserveClaims: shells.claims.send,
             actions.ReleaseClaims: shells.claims.send,
+            actions.WriteGroupState: shells.groups.send,
+            actions.ReadGroupOwner: shells.group_owners.send,
         }
         self._senders = MappingProxyType(senders)
 

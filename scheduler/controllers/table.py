@@ -21,6 +21,8 @@ from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
+from scheduler.controllers.gangs.group_owners import GroupOwners
+from scheduler.controllers.gangs.group_states import GroupStates
 from scheduler.controllers.gangs.scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import MigConfigController
@@ -124,11 +126,17 @@ class Controllers:
         self.claims = ClaimController(cluster, metrics, self.avoidance, wall, _random_uid)
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
-        self.gangs = GangScheduling(cluster, state.queue, self.bindings, self.avoidance, rejects)
+        groups = (GroupStates(cluster, wall), GroupOwners(cluster))
+        shared = (cluster, state.queue, self.bindings, self.avoidance, rejects)
+        self.gangs = GangScheduling(*shared, groups[0])
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
         cache = ClusterCache(cluster, self.contain, wall)
+        preparing = (
+            *(self.partitions, self.volumes, self.claims),
+            *(collisions, self.preemption),
+        )
         # Without a webhook, no pod has to be mutated.
         recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
         self.events = EventRoutes(
@@ -141,11 +149,7 @@ class Controllers:
                 devices,
                 self.migrations,
                 cache,
-                self.partitions,
-                self.volumes,
-                self.claims,
-                collisions,
-                self.preemption,
+                *preparing,
                 *recreation,
             ],
             NOT_FOR_WAITING_PODS,
@@ -159,12 +163,9 @@ class Controllers:
             devices,
             cache,
             self.migrations,
-            self.partitions,
-            self.volumes,
-            self.claims,
-            collisions,
-            self.preemption,
+            *preparing,
             self.gangs,
+            *groups,
             *recreation,
             Gauges(metrics, state),
         )

@@ -13,6 +13,7 @@ from scheduler.model.crd.migration_actions import MigrationAction
 from scheduler.model.dra.allocation import Allocation
 from scheduler.model.dra.extended_resources import ExtendedRequests
 from scheduler.model.node import Node
+from scheduler.model.pods.gang import GangKey, GroupState, PodGroup
 from scheduler.model.pods.pod import Owner, Pod
 from scheduler.model.reasons.condition_reason import ConditionReason
 
@@ -114,6 +115,19 @@ class PreemptPods(msgspec.Struct, frozen=True):
     preemptor: Pod
     node_name: str
     victims: tuple[Pod, ...]
+
+
+class ReadGroupOwner(msgspec.Struct, frozen=True):
+    """Read the owner of a gang, whose object has the minimum; the answer is an event."""
+
+    key: GangKey
+
+
+class WriteGroupState(msgspec.Struct, frozen=True):
+    """Write the condition PodGroupInitiallyScheduled of a PodGroup in the version that was seen."""
+
+    group: PodGroup
+    state: GroupState
 
 
 class RequestPartitions(msgspec.Struct, frozen=True):
@@ -288,6 +302,8 @@ Action = (
     | LookUpPod
     | RecreatePod
     | PreemptPods
+    | WriteGroupState
+    | ReadGroupOwner
     | RequestPartitions
     | SetMigConfig
     | WriteVolumes

@@ -130,8 +130,8 @@ TABLE: Final = (
     ),
     Limit(
         "GANG_MEMBERS_MAX", GANG_MEMBERS_MAX, "pods",
-        "the minimum of a group: `gpu-scheduler.io/group-min`, `minMember`,"
-        " `kueue.x-k8s.io/pod-group-total-count`",
+        "the minimum of a group: `gpu-scheduler.io/group-min`, `minMember`, `minCount`,"
+        " `kueue.x-k8s.io/pod-group-total-count`, the pods of an owner",
         "the pod is pending with the code `UNREADABLE`; another source's minimum is not read",
         "the members of a group are planned in one go",
     ),

@@ -28,6 +28,7 @@ RESTORE: Final = PREFIX + "restore"
 PREFER: Final = PREFIX + "prefer"
 GROUP: Final = PREFIX + "group"  # label: the group of the pod
 GROUP_MIN: Final = PREFIX + "group-min"  # the members that are bound together or not at all
+GROUP_FROM: Final = PREFIX + "group-from"  # "owner" or "role": the gang of the pod's owner
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"  # kubectl's own
 
 # --- what the Binding writes (protected) ---------------------------------
@@ -112,8 +113,15 @@ JOBSET_GROUP_JOBS: Final = "jobset.sigs.k8s.io/group-replicas"
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
 LWS_WORKER: Final = "leaderworkerset.sigs.k8s.io/worker-index"
+LWS_KEY: Final = "leaderworkerset.sigs.k8s.io/group-key"
 LWS_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"  # annotation
+LWS_EXCLUSIVE: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"  # annotation
 TRAINING_REPLICA: Final = "training.kubeflow.org/replica-index"
+TRAINING_JOB: Final = "training.kubeflow.org/job-name"
+TRAINING_ROLE: Final = "training.kubeflow.org/job-role"
+TRAINING_OPERATOR: Final = "training.kubeflow.org/operator-name"
+RAY_CLUSTER: Final = "ray.io/cluster"
+RAY_GROUP: Final = "ray.io/group"
 RAY_HOST: Final = "ray.io/replica-host-index"
 RAY_REPLICA: Final = "ray.io/worker-group-replica-index"
 GROVE_SET: Final = "app.kubernetes.io/part-of"
@@ -125,7 +133,10 @@ KUEUE_TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"  # annotation
 KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
 
 #: The stored annotations of a pod, besides those with our prefix.
-POD_ANNOTATIONS: Final = (MAP, FALLBACK, ORIGINAL, LWS_SIZE, DEFAULT_CONTAINER, KUEUE_TOTAL)
+POD_ANNOTATIONS: Final = (
+    *(MAP, FALLBACK, ORIGINAL, DEFAULT_CONTAINER),
+    *(LWS_SIZE, LWS_EXCLUSIVE, KUEUE_TOTAL),
+)
 
 # --- storage: annotations of claims and volumes, and node labels that volumes read ------------
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
@@ -177,6 +188,10 @@ _LETTERS: Final = re.compile("[a-z]+")
 # --- preemption ---------------------------------------------------------------------------
 DISRUPTION_TARGET: Final = "DisruptionTarget"  # a condition of pods
 PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"  # its reason on a victim
+
+# --- PodGroups of the API server ----------------------------------------------------------
+API_GROUP_VERSIONS: Final = ("v1beta1", "v1alpha3")  # the newest first; a server has one or none
+GROUP_SCHEDULED: Final = "PodGroupInitiallyScheduled"  # a condition
 
 
 def is_protected(key: str) -> bool:

@@ -8,12 +8,11 @@ from typing import Final
 from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.model.dra.claim import ResourceClaim
 from scheduler.model.dra.objects import DraObject
-from scheduler.model.pods.gang import PodGroup
+from scheduler.model.pods.gang import READ_ON_DEMAND, GangKey, PodGroup
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.dra.store import DraStore
-from scheduler.state.gangs.index import GangIndex
 from scheduler.state.queue.equivalence_group import Concerns, ConditionAtNode
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.volumes.store import VolumeStore
@@ -98,7 +97,7 @@ def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
     if isinstance(event, ev.BudgetEvent):
         return _fold_budgets(cluster, event)
     if isinstance(event, ev.PodGroupEvent):
-        return _fold_pod_groups(cluster.gangs, event)
+        return _fold_pod_groups(cluster, event)
     if isinstance(event, ev.StorageEvent):
         return _fold_storage(cluster.volumes, event)
     if isinstance(event, ev.DraEvent | ev.ClaimsReserved | ev.ClaimsReleased):
@@ -169,15 +168,33 @@ def _fold_dra(
             return [*changes, *ended]
 
 
-def _fold_pod_groups(gangs: GangIndex, event: ev.PodGroupEvent) -> list[ev.Change]:
+def _fold_pod_groups(cluster: Cluster, event: ev.PodGroupEvent) -> list[ev.Change]:
+    gangs, groups = cluster.gangs, tuple[PodGroup, ...]()
     match event:
+        case ev.PodGroupUpdated(group) if _is_late(cluster, group):
+            return []
         case ev.PodGroupUpdated(group):
-            keys = gangs.upsert_group(group)
-        case ev.PodGroupDeleted(namespace, name):
-            keys = gangs.delete_group(PodGroup(namespace, name, 1).key)
-        case ev.PodGroupsReplaced(groups, is_served):
-            keys = gangs.replace_groups(groups, is_served=is_served)
-    return [ev.GangChanged(key) for key in keys]
+            groups, keys = (group,), gangs.upsert_group(group)
+        case ev.PodGroupDeleted(namespace, name, source):
+            keys = gangs.delete_group(GangKey(namespace, source, name))
+        case ev.PodGroupsReplaced(groups, is_served, source):
+            keys = gangs.replace_groups(groups, is_served=is_served, source=source)
+    changes = [change for one in groups for change in _prioritize(cluster, one)]
+    return changes + [ev.GangChanged(key) for key in keys]
+
+
+def _is_late(cluster: Cluster, group: PodGroup) -> bool:
+    """Whether the pods for which an owner was read are gone."""
+    return group.source in READ_ON_DEMAND and cluster.gangs.at(group.key) is None
+
+
+def _prioritize(cluster: Cluster, group: PodGroup) -> list[ev.Change]:
+    """Members that came before the priority of their group."""
+    gang = cluster.gangs.at(group.key) if group.priority is not None else None
+    if gang is None:
+        return []
+    late = [pod for pod in gang.members.values() if pod.priority != group.priority]
+    return [change for pod in late for change in cluster.upsert_pod(pod)]
 
 
 def _show(store: DraStore, item: DraObject) -> None:

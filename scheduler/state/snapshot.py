@@ -19,7 +19,7 @@ from scheduler.model.dra.claim_plan import ClaimPlan
 from scheduler.model.dra.objects import DraObject
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pods.gang import PodGroup
+from scheduler.model.pods.gang import GangSource, PodGroup
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.model.volumes.storage import StorageObject
@@ -92,8 +92,9 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     preemptors whose victims are being deleted. ``exhausted`` are those that may not preempt more
     for now. ``withdrawn`` are pods that do not wait any more for the node in their status.
     ``expected`` are the GPUs that nominated pods wait for, ``planned`` those of their claims.
-    ``released`` are the claims that each preempted pod gives back. ``pod_groups`` is None where the
-    API server does not serve them.
+    ``released`` are the claims that each preempted pod gives back. ``groups`` are the objects that
+    define gangs, by source, of the sources that the API server serves; ``pod_groups`` are those of
+    scheduler-plugins in former recordings.
     """
 
     scheduler_name: str
@@ -125,6 +126,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     index_attributes: dict[str, str] = {}
     released: dict[str, tuple[str, ...]] = {}
     pod_groups: tuple[PodGroup, ...] | None = None
+    groups: dict[str, tuple[PodGroup, ...]] = {}
 
 
 def take(
@@ -193,8 +195,16 @@ def take(
         withdrawn=cluster.nominations.withdrawn(),
         expected=dict(cluster.nominations.expected),
         planned=dict(cluster.nominations.plans),
-        pod_groups=cluster.gangs.groups() if cluster.gangs.is_served else None,
+        groups=cluster.gangs.groups(),
     )
+
+
+def _restore_groups(cluster: Cluster, state: ClusterSnapshot) -> None:
+    served = dict(state.groups)
+    if state.pod_groups is not None:
+        served[GangSource.COSCHEDULING.value] = state.pod_groups
+    for source, groups in served.items():
+        cluster.gangs.replace_groups(groups, is_served=True, source=source)
 
 
 def restore(state: ClusterSnapshot) -> Cluster:
@@ -206,8 +216,7 @@ def restore(state: ClusterSnapshot) -> Cluster:
     # In this order, which is the order of a rejection's reasons.
     for node in state.nodes:
         cluster.upsert_node(node)
-    is_served = state.pod_groups is not None
-    cluster.gangs.replace_groups(state.pod_groups or (), is_served=is_served)
+    _restore_groups(cluster, state)
     for pod in state.pods:
         cluster.upsert_pod(pod)
     # The steps of a decision depend on the keys of the index.

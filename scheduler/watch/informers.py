@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from scheduler.model import well_known
 from scheduler.model.crd import mig_partition_codec, migration_codec
 from scheduler.state.event import Event
 from scheduler.watch.decode import (
@@ -22,7 +23,8 @@ from scheduler.watch.decode import (
     volumes,
 )
 from scheduler.watch.decode.dra import claims, classes, slices
-from scheduler.watch.decode.groups import coscheduling
+from scheduler.watch.decode.groups import api_groups, coscheduling
+from scheduler.watch.decode.groups.group_decoder import GroupDecoder
 from scheduler.watch.decode.object_decoder import ObjectDecoder
 from scheduler.watch.paged_list import Paging
 from scheduler.watch.reflector import WatchSource
@@ -132,16 +134,31 @@ BUDGETS: WatchSource[Event] = WatchSource(
 )
 
 
-#: The minimum of gangs that scheduler-plugins' label names.
-POD_GROUPS: WatchSource[Event] = WatchSource(
-    kind="podgroups",
-    path="/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
-    decode=coscheduling.pod_group_event,
-    decode_list=coscheduling.pod_groups_listed,
-    absent=coscheduling.no_pod_groups,
-    is_optional=True,
-    is_vital=False,
-    may_be_forbidden=True,
+def _pod_groups(kind: str, decoder: GroupDecoder, *paths: str) -> WatchSource[Event]:
+    """Objects that define gangs, in the first version that the server has."""
+    return WatchSource(
+        kind=kind,
+        path=paths[0],
+        older_paths=paths[1:],
+        decode=decoder.event,
+        decode_list=decoder.listed,
+        absent=decoder.absent,
+        is_optional=True,
+        is_vital=False,
+        may_be_forbidden=True,
+    )
+
+
+#: The PodGroups that pods name in their spec, and those that scheduler-plugins' label names.
+POD_GROUPS: Final = (
+    _pod_groups(
+        "podgroups.scheduling.k8s.io",
+        api_groups.POD_GROUPS,
+        *(f"/apis/scheduling.k8s.io/{one}/podgroups" for one in well_known.API_GROUP_VERSIONS),
+    ),
+    _pod_groups(
+        "podgroups", coscheduling.POD_GROUPS, "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+    ),
 )
 
 
@@ -159,6 +176,6 @@ def every(
         *DRA,
         *optional,
         partition_objects(namespace),
-        POD_GROUPS,
+        *POD_GROUPS,
         PODS,
     )

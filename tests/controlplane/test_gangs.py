@@ -211,3 +211,15 @@ def _waits(here: Watcher) -> bool:
         what=f"{name} to be decided",
     )
     return "group not found: PodGroup.scheduling.x-k8s.io" in why(seen)
+
+
+def test_a_group_in_the_spec_is_no_gang_where_it_is_not_served(
+    here: Watcher, kwok_node: MakeNode
+) -> None:
+    """The API server drops the field without a word."""
+    kwok_node("gang", gpus=1)
+    body = pod("single", limits={GPU: "1"})
+    body["spec"]["schedulingGroup"] = {"podGroupName": "train"}
+    here.create(body)
+
+    here.wait_bound(1)

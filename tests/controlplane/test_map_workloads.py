@@ -333,3 +333,42 @@ def test_why_names_the_source_of_the_index(controllers: Controllers, cp: Control
     assert json.loads(answer.out)["witness"]["given"]["indexSource"] == (
         f"2: replica of one role; each role has a map of its own ({well_known.TRAINING_REPLICA}=2)"
     )
+
+
+def asks_for_its_group(document: Json) -> Json:
+    """The pod, or the pods of the template, ask for the gang of their owner."""
+    inner = document["spec"].get("template", document)
+    inner["metadata"].setdefault("annotations", {})[well_known.GROUP_FROM] = "owner"
+    return document
+
+
+@pytest.mark.parametrize(
+    ("folder", "text"),
+    [
+        pytest.param("raycluster", "waiting for members 4/5 of group tune; 1/2 of two", id="ray"),
+        pytest.param("mpijob", "waiting for members 1/2 of group cifar", id="mpi"),
+        pytest.param("jobset", "waiting for members 1/5 of group train; 0/4 of workers", id="jobs"),
+    ],
+)
+def test_the_owner_says_how_many_pods_start_together(
+    folder: str, text: str, controllers: Controllers
+) -> None:
+    """Its object is read with the product's own rights."""
+    missing = {"raycluster": "tune-two-worker", "mpijob": "cifar-worker-0", "jobset": "workers"}
+    every = [asks_for_its_group(one) for one in created(folder)]
+    late = [one for one in every if missing[folder] in one["metadata"]["name"]]
+    late = late if folder == "jobset" else late[:1]
+    controllers.create_user(folder)
+    for document in every:
+        if document not in late and "launcher" not in document["metadata"]["name"]:
+            controllers.create_one(document)
+    waiting = controllers.here.wait(
+        "every pod to wait for its group",
+        lambda found: bool(found) and all(text in why(item) for item in found),
+    )
+    assert not any(map(node_of, waiting))
+
+    for document in late:
+        controllers.create_one(document)
+
+    controllers.here.wait_bound(5 if folder != "mpijob" else 2)

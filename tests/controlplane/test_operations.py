@@ -54,6 +54,11 @@ SELDOM = {
     ("resource.k8s.io", "resourceclaims/status", "patch"),
     ("resource.k8s.io", "devicetaintrules", "watch"),
     ("scheduling.x-k8s.io", "podgroups", "watch"),
+    ("scheduling.k8s.io", "podgroups", "watch"),
+    ("scheduling.k8s.io", "podgroups/status", "patch"),
+    ("jobset.x-k8s.io", "jobsets", "get"),
+    ("ray.io", "rayclusters", "get"),
+    ("kubeflow.org", "mpijobs", "get"),
     # The API server checks it itself.
     ("resource.k8s.io", "resourceclaims/binding", "patch"),
     ("", "bindings", "create"),

@@ -14,6 +14,11 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from scheduler.controllers.bindings import BindingController
+from scheduler.controllers.gangs.group_states import (
+    SCHEDULER_ERROR,
+    UNSCHEDULABLE,
+    GroupStates,
+)
 from scheduler.controllers.gangs.held_places import HeldPlaces
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.decide.gang.plan import GangPlan, budget_of, plan_gang
@@ -72,6 +77,7 @@ class GangScheduling:
         bindings: BindingController,
         avoidance: NodeAvoidance,
         rejects: Sequence[Reject],
+        states: GroupStates,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -79,6 +85,7 @@ class GangScheduling:
         self._avoidance = avoidance
         self._rejects = rejects
         self.held = HeldPlaces(cluster)
+        self._states = states
         #: What the members were told last.
         self._reported: WeakKeyDictionary[Gang, str] = WeakKeyDictionary()
 
@@ -105,6 +112,7 @@ class GangScheduling:
         except InvariantViolation:
             raise
         except Exception as problem:  # noqa: BLE001 - it concerns only this gang
+            self._states.reject(gang, SCHEDULER_ERROR, f"internal error: {problem}")
             for one in members:
                 cycle.reject_after_error(one, problem, now)
         return work.spent
@@ -167,6 +175,8 @@ class GangScheduling:
         """All members wait for the same; a member is told once what has not changed."""
         text, leader = sentence(rejection.diagnosis), members[-1]
         is_news = self._reported.get(gang) != text
+        if gang.is_complete:
+            self._states.reject(gang, UNSCHEDULABLE, text)
         self._reported[gang] = text
         for one in members:
             if is_news or one is leader or not one.code:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from scheduler.model.pods.gang import GangSource
+from scheduler.model.pods.gang import READ_ON_DEMAND, GangSource
 from scheduler.model.reasons.reason import Reason
 from scheduler.plugins.groups.plugin import GROUP_NOT_FOUND, WAITING_FOR_MEMBERS
+from scheduler.plugins.pod_supported import UNSUPPORTED
 from scheduler.state.gangs.gang import Gang
 
 #: Indexes that are named in a reason.
@@ -16,15 +17,19 @@ SHOWN_MAX: Final = 8
 
 def why_incomplete(gang: Gang) -> Reason:
     """The reason of all members of a gang that is not complete."""
+    if gang.problem:
+        kind = GangSource(gang.key.source).value
+        text = f"unsupported: {gang.problem} of {kind} {gang.key.name}"
+        return Reason(code=UNSUPPORTED, text=text, resolvable=False)
     minimum = gang.minimum
     if minimum is None:
         kind = GangSource(gang.key.source).value
         return Reason(
             code=GROUP_NOT_FOUND,
-            text=f"group not found: {kind} {gang.key} does not exist",
+            text=f"group not found: {kind} {_object(gang)} does not exist{_or_unread(gang)}",
             resolvable=False,
         )
-    there = len(gang.placed) + len(gang.waiting)
+    there = _counted(gang)
     details = "".join(f"; {one}" for one in _details(gang, minimum))
     return Reason(
         code=WAITING_FOR_MEMBERS,
@@ -33,7 +38,32 @@ def why_incomplete(gang: Gang) -> Reason:
     )
 
 
+def _object(gang: Gang) -> str:
+    """The object that has the minimum: the gang of one role is ``OWNER/ROLE``."""
+    return f"{gang.key.namespace}/{gang.key.name.partition('/')[0]}"
+
+
+def _or_unread(gang: Gang) -> str:
+    return ", or was not read yet" if gang.key.source in READ_ON_DEMAND else ""
+
+
+def _counted(gang: Gang) -> int:
+    """The members that count towards the minimum; of a role no more than its own minimum."""
+    if not gang.roles:
+        return len(gang.placed) + len(gang.waiting)
+    there = gang.count((*gang.placed, *gang.waiting))
+    return sum(min(count, there[role]) for role, count in gang.roles.items())
+
+
+def _short_roles(gang: Gang) -> Iterator[str]:
+    there = gang.count((*gang.placed, *gang.waiting))
+    for role, count in gang.roles.items():
+        if there[role] < count:
+            yield f"{there[role]}/{count} of {role}"
+
+
 def _details(gang: Gang, minimum: int) -> Iterator[str]:
+    yield from _short_roles(gang)
     if missing := _missing_indexes(gang, minimum):
         shown = " ".join(map(str, missing[:SHOWN_MAX]))
         more = f" and {len(missing) - SHOWN_MAX} more" if len(missing) > SHOWN_MAX else ""
@@ -55,6 +85,8 @@ def _details(gang: Gang, minimum: int) -> Iterator[str]:
 
 def _missing_indexes(gang: Gang, minimum: int) -> list[int]:
     """The indexes below the minimum that no member has; empty where members have no indexes."""
+    if gang.roles:
+        return []
     found = [pod.index() for pod in gang.members.values()]
     indexes = {index for index in found if isinstance(index, int)}
     if len(indexes) < len(found):

@@ -6,12 +6,18 @@ cluster never holds half a gang. No I/O, no clock, no randomness.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 
 import msgspec
 
 from scheduler.decide.gang.incomplete import why_incomplete
-from scheduler.decide.gang.rank import class_of, in_rank_order, largest_first
+from scheduler.decide.gang.rank import (
+    class_of,
+    in_rank_order,
+    largest_first,
+    required_first,
+)
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.view import WhatIfView, stronger
 from scheduler.framework.budget import Budget
@@ -20,7 +26,7 @@ from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis
 from scheduler.state.cache.cluster import Cluster
-from scheduler.state.gangs.gang import Gang
+from scheduler.state.gangs.gang import Gang, role_of
 
 
 class GangPlan(msgspec.Struct, frozen=True):
@@ -46,16 +52,24 @@ def plan_gang(
     """
     work = work or budget_of(waiting, pipeline)
     need = gang.need
-    if need is None or not 0 < need <= len(waiting):
+    if need is None or not 0 < need <= len(waiting) or not _has_roles(gang, waiting):
         reason = why_incomplete(gang)
         return Rejection(
             pod=waiting[0], diagnosis=Diagnosis(total=len(cluster.nodes), general=reason)
         )
-    plan = _Plan(cluster, waiting, pipeline, work)
+    plan = _Plan(cluster, required_first(largest_first(waiting), gang.needs), pipeline, work)
     plan.place_all(need)
-    if len(plan.placements) < need:
+    if len(plan.placements) < need or plan.short_role(gang):
         return plan.rejection(gang, need)
     return GangPlan(in_rank_order(cluster, plan.placements, pipeline), tuple(plan.rejected))
+
+
+def _has_roles(gang: Gang, waiting: Sequence[Pod]) -> bool:
+    """Whether enough members of each role wait."""
+    if not gang.roles:
+        return True
+    there = Counter(map(role_of, waiting))
+    return all(there[role] >= count for role, count in gang.needs.items())
 
 
 def budget_of(waiting: Sequence[Pod], pipeline: Pipeline) -> Budget:
@@ -70,7 +84,7 @@ class _Plan:
         self, cluster: Cluster, waiting: Sequence[Pod], pipeline: Pipeline, work: Budget
     ) -> None:
         self._cluster = cluster
-        self._pods = largest_first(waiting)
+        self._pods = waiting
         self._pipeline = pipeline
         self._work = work
         self._view = WhatIfView(cluster)
@@ -113,10 +127,29 @@ class _Plan:
             if kind is not None:
                 refused[kind] = decision
 
+    def _required(self, needs: Mapping[str, int]) -> int:
+        """How many of the members that have to be placed have a place."""
+        if not needs:
+            return len(self.placements)
+        placed = Counter(role_of(one.pod) for one in self.placements)
+        return sum(min(count, placed[role]) for role, count in needs.items())
+
+    def short_role(self, gang: Gang) -> str:
+        """A role of which too few members have a place; else empty."""
+        needs = gang.needs
+        if not needs:
+            return ""
+        placed = Counter(role_of(one.pod) for one in self.placements)
+        return next((role for role, count in needs.items() if placed[role] < count), "")
+
     def rejection(self, gang: Gang, need: int) -> Rejection:
-        """The reasons of the first member that has no place, with how far the plan came."""
-        first = self.rejected[0]
-        placed = len(self.placements)
+        """The reasons of the first member that has no place, with how far the plan came.
+
+        Where a role is short, of the first one of that role.
+        """
+        role = self.short_role(gang)
+        first = next((one for one in self.rejected if role_of(one.pod) == role), self.rejected[0])
+        placed = self._required(gang.needs)
         started = f" beside {len(gang.placed)} with a node" if gang.is_started else ""
         text = (
             f"group {gang.key.name}: {placed} of the {need} members that have to be placed"

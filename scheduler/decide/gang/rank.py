@@ -6,7 +6,7 @@ the nodes' names, so that neighbours in rank are neighbours in the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.limits import MAP_INDEX_MAX
 from scheduler.model.pods.pod import Pod
+from scheduler.state.gangs.gang import role_of
 
 _NO_RANK: Final = MAP_INDEX_MAX + 1
 
@@ -35,6 +36,16 @@ def largest_first(pods: Iterable[Pod]) -> list[Pod]:
         return (-gpus, -pod.requests.get(well_known.CPU, 0), rank_of(pod))
 
     return sorted(pods, key=order)
+
+
+def required_first(pods: Sequence[Pod], needs: Mapping[str, int]) -> list[Pod]:
+    """As many members of each role as are needed, then the others, each in the same order."""
+    left, required, others = dict(needs), list[Pod](), list[Pod]()
+    for pod in pods:
+        role = role_of(pod)
+        (required if left.get(role, 0) > 0 else others).append(pod)
+        left[role] = left.get(role, 0) - 1
+    return required + others
 
 
 def class_of(view: View, pod: Pod, pipeline: Pipeline) -> Hashable | None:

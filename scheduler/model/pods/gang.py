@@ -16,14 +16,26 @@ import msgspec
 from scheduler.model import well_known
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import GANG_MEMBERS_MAX
+from scheduler.model.owners.owner_group import OwnerKind, owner_group, owner_problem
 
 
 class GangSource(enum.Enum):
     """Where a gang is defined, in the order of precedence; the value is for messages."""
 
+    API = "PodGroup.scheduling.k8s.io"
     OWN = well_known.GROUP
     COSCHEDULING = "PodGroup.scheduling.x-k8s.io"
     KUEUE = well_known.KUEUE_GROUP
+    LEADER_WORKER_SET = OwnerKind.LEADER_WORKER_SET.value
+    JOB_SET = OwnerKind.JOB_SET.value
+    RAY_CLUSTER = OwnerKind.RAY_CLUSTER.value
+    MPI_JOB = OwnerKind.MPI_JOB.value
+
+
+#: The sources whose minimum is in the owner's object, which is read when a pod names it.
+READ_ON_DEMAND: Final = frozenset(
+    one.value for one in (GangSource.JOB_SET, GangSource.RAY_CLUSTER, GangSource.MPI_JOB)
+)
 
 
 class GangKey(msgspec.Struct, frozen=True, cache_hash=True, order=True):
@@ -38,23 +50,54 @@ class GangKey(msgspec.Struct, frozen=True, cache_hash=True, order=True):
 
 
 class GangMark(msgspec.Struct, frozen=True):
-    """The gang that a pod names; ``minimum`` is None where an object has it."""
+    """The gang that a pod names; ``minimum`` is None where an object has it.
+
+    ``role`` is that of the pod, where the object has a minimum for each role.
+    """
 
     key: GangKey
     minimum: int | None
+    role: str = ""
+
+
+class GroupState(msgspec.Struct, frozen=True):
+    """The condition PodGroupInitiallyScheduled of a PodGroup of the API server's own."""
+
+    is_scheduled: bool
+    reason: str
+    message: str = ""
+    since: str = ""
 
 
 class PodGroup(msgspec.Struct, frozen=True):
-    """A PodGroup of scheduler-plugins as far as it is read."""
+    """An object that defines a gang, as far as it is read.
+
+    ``source`` is the value of its GangSource. ``roles`` are the minima of those roles that have
+    one of their own; ``minimum`` is their sum. Without one the pods are placed one by one.
+    ``problem`` is what the group asks for and does not get here: its pods wait. ``priority`` is
+    that of all members. ``state`` is its condition; ``uid`` and ``version`` are read to write it.
+    """
 
     namespace: str
     name: str
-    minimum: int
+    minimum: int | None
+    source: str = GangSource.COSCHEDULING.value
+    roles: dict[str, int] = {}
+    priority: int | None = None
+    problem: str = ""
+    uid: str = ""
+    version: str = ""
+    state: GroupState | None = None
 
     @property
     def key(self) -> GangKey:
         """The gang that it defines."""
-        return GangKey(self.namespace, GangSource.COSCHEDULING.value, self.name)
+        return GangKey(self.namespace, self.source, self.name)
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether its pods are placed together, or wait together."""
+        return self.minimum is not None or bool(self.problem)
 
 
 #: The labels of scheduler-plugins, the present one first.
@@ -65,9 +108,17 @@ COSCHEDULING_LABELS: Final = (
 
 
 def gang_mark(
-    namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str]
+    namespace: str,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    in_spec: str = "",
 ) -> GangMark | None:
-    """What the pod says about its gang; None if it names none, or a group without a minimum."""
+    """What the pod says about its gang; None if it names none, or a group without a minimum.
+
+    ``in_spec`` is the PodGroup that its spec names.
+    """
+    if in_spec:
+        return _mark(namespace, GangSource.API, in_spec, None)
     name = labels.get(well_known.GROUP)
     if name:
         minimum = whole(annotations.get(well_known.GROUP_MIN, ""), GANG_MEMBERS_MAX)
@@ -80,11 +131,17 @@ def gang_mark(
     if name:
         minimum = whole(annotations.get(well_known.KUEUE_TOTAL, ""), GANG_MEMBERS_MAX)
         return _mark(namespace, GangSource.KUEUE, name, minimum) if minimum else None
-    return None
+    owned = owner_group(labels, annotations)
+    if owned is None:
+        return None
+    source = GangSource(owned.kind.value)
+    return GangMark(GangKey(namespace, source.value, owned.name), owned.minimum, owned.role)
 
 
 def gang_problem(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-    """What is wrong with the minimum that the pod's author wrote; else empty."""
+    """What is wrong with what the pod's author wrote about its gang; else empty."""
+    if problem := owner_problem(annotations):
+        return problem
     text = annotations.get(well_known.GROUP_MIN) if labels.get(well_known.GROUP) else None
     if text is None or whole(text, GANG_MEMBERS_MAX):
         return ""

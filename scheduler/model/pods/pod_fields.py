@@ -175,7 +175,6 @@ class SpecFields(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     resource_claims: Annotated[
         tuple[ResourceClaimFields, ...], msgspec.Meta(max_length=POD_CLAIMS_MAX)
     ] = ()
-    scheduling_group: Present | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[SpreadFields, ...] = ()
     volumes: tuple[VolumeFields, ...] = ()
@@ -197,8 +196,6 @@ class Spec(Protocol):
     def host_users(self) -> bool | None: ...
     @property
     def init_containers(self) -> Sequence[ContainerFields]: ...
-    @property
-    def scheduling_group(self) -> object | None: ...
     @property
     def tolerations(self) -> Sequence[Toleration]: ...
     @property
@@ -255,7 +252,5 @@ def _unknown_spread(constraints: Sequence[SpreadFields]) -> Iterator[str]:
 
 
 def _whole_pod(spec: Spec) -> Iterator[str]:
-    if spec.scheduling_group is not None:
-        yield "spec.schedulingGroup"
     if spec.workload_ref is not None:
         yield "spec.workloadRef"

@@ -34,7 +34,8 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     those of cpu and memory. ``unsupported`` are field paths (``model/pods/pod_fields``).
     ``created`` is the API's timestamp text, which sorts as time. ``crashes`` counts restarts of
     containers whose last run failed. ``is_admitted`` is true once the kubelet has admitted the pod.
-    ``group`` is the group that it belongs to, for any scheduler. Scopes of ResourceQuotas read
+    ``group`` is the group that it belongs to, for any scheduler; ``scheduling_group`` the PodGroup
+    that its spec names. Scopes of ResourceQuotas read
     ``priority_class`` and ``has_deadline``. ``images`` are those of a pod without a node.
     ``unread`` describes undecodable fields. ``allocated`` are the GPUs in its status, empty if the
     status has none. ``started`` is ``status.startTime``, empty before it starts. ``is_preempted``
@@ -59,6 +60,7 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     priority_class: str = ""
     has_deadline: bool = False
     group: str = ""
+    scheduling_group: str = ""
     requests: dict[str, int] = {}
     score_extra: tuple[int, int] = NO_SCORE_EXTRA
     containers: tuple[Container, ...] = ()
@@ -111,7 +113,7 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached
     def gang(self) -> GangMark | None:
         """What it says about its gang; pods without a ``group`` are not asked."""
-        return gang_mark(self.namespace, self.labels, self.annotations)
+        return gang_mark(self.namespace, self.labels, self.annotations, self.scheduling_group)
 
     @property
     def has_terms(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from scheduler.model import well_known
+from scheduler.model.owners.owner_group import owner_group, owner_problem
 from scheduler.model.pods.gang import COSCHEDULING_LABELS
 
 #: Kubernetes' own controllers: their kinds are known only in these API groups.
@@ -149,4 +150,7 @@ def group_of(labels: Mapping[str, str], annotations: Mapping[str, str], in_spec:
     for key in GROUP_ANNOTATIONS:
         if annotations.get(key):
             return annotations[key]
-    return ""
+    if well_known.GROUP_FROM not in annotations:
+        return ""
+    owned = owner_group(labels, annotations)
+    return UNNAMED_GROUP if owner_problem(annotations) else owned.name if owned else ""

@@ -54,7 +54,7 @@ _MEANINGS: Final = {
     " creation of MIG instances or the binding of volumes failed",
     _R.NO_SUCH_PROFILE: "no GPU model in the cluster has the requested MIG profile",
     _R.UNSCHEDULABLE: "another node would help",
-    _R.WAITING_FOR_GROUP: "members of the pod's group are missing, or its PodGroup",
+    _R.WAITING_FOR_GROUP: "members of the pod's group are missing, or the object with its minimum",
     _R.QUOTA_EXCEEDED: "reserved: the quota of the pod's team is used up",
     _R.WAITING_FOR_CAPACITY: "capacity becomes free, MIG instances are being created or volumes are"
     " being bound; the node is in `status.nominatedNodeName`",

@@ -15,17 +15,21 @@ WAITING_FOR_MEMBERS: Final = ReasonCode(
     stage="GangScheduling",
     next_step=(
         "create the missing members or lower the group's minimum; a controller that creates"
-        " workers only after the first pod runs needs a minimum of 1"
+        " workers only after the first pod runs needs a minimum of 1, or the annotation"
+        " gpu-scheduler.io/group-from: role"
     ),
     words=(r"waiting for members ",),
     condition=ConditionReason.WAITING_FOR_GROUP,
 )
 GROUP_NOT_FOUND: Final = ReasonCode(
     name="GROUP_NOT_FOUND",
-    meaning="the PodGroup with the minimum of the pod's group does not exist",
+    meaning="the object with the minimum of the pod's group does not exist, or may not be read",
     lifted_by=(RequeueCause.GROUP,),
     stage="GangScheduling",
-    next_step="create the PodGroup that the pod's label names, or remove the label",
+    next_step=(
+        "create the PodGroup or the owner that the message names, give the scheduler the right to"
+        " read it, or remove the label or annotation that names the group"
+    ),
     words=(r"group not found: ",),
     condition=ConditionReason.WAITING_FOR_GROUP,
 )

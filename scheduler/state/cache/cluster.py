@@ -180,6 +180,8 @@ class Cluster:
         if pod.is_terminal:
             return self.delete_pod(pod.uid)
         before = self.pods.get(pod.uid)
+        if pod.scheduling_group:
+            pod = self.gangs.prioritized(pod)
         self.pods[pod.uid] = pod
         started: list[Change] = []
         if pod.group or (before is not None and before.group):

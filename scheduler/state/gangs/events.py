@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model.pods.gang import GangKey, PodGroup
+from scheduler.model.pods.gang import GangKey, GangSource, PodGroup
 
 
 class PodGroupUpdated(msgspec.Struct, frozen=True):
@@ -18,13 +18,15 @@ class PodGroupDeleted(msgspec.Struct, frozen=True):
 
     namespace: str
     name: str
+    source: str = GangSource.COSCHEDULING.value
 
 
 class PodGroupsReplaced(msgspec.Struct, frozen=True):
-    """All PodGroups that exist; ``is_served`` is false where the cluster lacks the kind."""
+    """All PodGroups of a source; ``is_served`` is false where the cluster lacks the kind."""
 
     groups: tuple[PodGroup, ...]
     is_served: bool = True
+    source: str = GangSource.COSCHEDULING.value
 
 
 PodGroupEvent = PodGroupUpdated | PodGroupDeleted | PodGroupsReplaced

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from scheduler.model.pods.gang import GangKey
 from scheduler.model.pods.pod import Pod
+
+
+def role_of(pod: Pod) -> str:
+    """The role of a member in its gang."""
+    mark = pod.gang
+    return "" if mark is None else mark.role
 
 
 class Gang:
@@ -19,11 +26,14 @@ class Gang:
     __slots__ = (
         "__weakref__",
         "_minimums",
+        "is_defined",
         "key",
         "members",
         "of_object",
         "placed",
+        "problem",
         "returning",
+        "roles",
         "waiting",
     )
 
@@ -33,17 +43,26 @@ class Gang:
         self.placed: set[str] = set()
         self.waiting: set[str] = set()
         self.returning: set[str] = set()
+        #: Whether an object defines the gang.
+        self.is_defined = False
         #: The minimum in the object that defines the gang.
         self.of_object: int | None = None
+        #: The minima of roles in that object.
+        self.roles: Mapping[str, int] = {}
+        #: What that object asks for and does not get here.
+        self.problem = ""
         #: How many members name each minimum.
         self._minimums: dict[int, int] = {}
 
     @property
     def minimum(self) -> int | None:
-        """How many members are bound together; None while the object that says so is missing.
+        """How many members are bound together; None while the object that says so is missing, or
+        cannot be followed.
 
         The largest minimum that a living member names.
         """
+        if self.problem:
+            return None
         return max(self._minimums) if self._minimums else self.of_object
 
     @property
@@ -64,6 +83,8 @@ class Gang:
         minimum = self.minimum
         if minimum is None:
             return None
+        if self.roles:
+            return max(1, sum(self.needs.values()))
         lacking = max(1, minimum - len(self.placed))
         return min(lacking, len(self.waiting)) if self.is_started else lacking
 
@@ -71,7 +92,29 @@ class Gang:
     def is_complete(self) -> bool:
         """Whether enough members exist to be planned."""
         need = self.need
-        return need is not None and 0 < need <= len(self.waiting)
+        if need is None or not 0 < need <= len(self.waiting):
+            return False
+        if not self.roles:
+            return True
+        waiting = self.count(self.waiting)
+        return all(waiting[role] >= count for role, count in self.needs.items())
+
+    @property
+    def needs(self) -> Mapping[str, int]:
+        """How many waiting members of each role have to get a node together; empty where roles
+        have no minima.
+        """
+        if not self.roles:
+            return {}
+        placed, waiting = self.count(self.placed), self.count(self.waiting)
+        lacking = {role: max(0, count - placed[role]) for role, count in self.roles.items()}
+        if not self.is_started:
+            return lacking
+        return {role: min(count, waiting[role]) for role, count in lacking.items()}
+
+    def count(self, uids: Iterable[str]) -> Counter[str]:
+        """How many of these members have each role."""
+        return Counter(role_of(self.members[uid]) for uid in uids)
 
     def waiting_pods(self) -> Iterator[Pod]:
         """The members that wait for a node, in the order of their uids."""

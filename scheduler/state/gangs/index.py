@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from scheduler.model.limits import GANGS_REMEMBERED_MAX
-from scheduler.model.pods.gang import GangKey, PodGroup
+from scheduler.model.pods.gang import READ_ON_DEMAND, GangKey, GangSource, PodGroup
 from scheduler.model.pods.pod import Pod
 from scheduler.state.gangs.gang import Gang
 
@@ -22,8 +24,12 @@ class GangIndex:
         self._groups: dict[GangKey, PodGroup] = {}
         #: Gangs that reached their minimum, with the owners of their members; the oldest first.
         self._ran: dict[tuple[GangKey, str], None] = {}
-        #: Whether the API server serves the PodGroups of scheduler-plugins.
-        self.is_served = False
+        #: The sources whose objects the API server serves.
+        self._served: set[str] = set()
+        #: Gangs with members that wait, whose owner has the minimum.
+        self.to_read: set[GangKey] = set()
+        #: PodGroups of the API server whose condition may have become true.
+        self.to_report: set[GangKey] = set()
 
     def __iter__(self) -> Iterator[Gang]:
         return iter(self._gangs.values())
@@ -34,9 +40,12 @@ class GangIndex:
         A label whose kind of object is not installed names no gang.
         """
         mark = pod.gang if pod.group else None
-        if mark is None or (mark.minimum is None and not self.is_served):
+        if mark is None or mark.minimum is not None:
+            return None if mark is None else mark.key
+        if mark.key.source not in self._served and mark.key.source not in READ_ON_DEMAND:
             return None
-        return mark.key
+        group = self._groups.get(mark.key)
+        return mark.key if group is None or group.is_gang else None
 
     def of(self, pod: Pod) -> Gang | None:
         """The gang of a known pod; None if it is placed alone."""
@@ -51,6 +60,23 @@ class GangIndex:
         """Whether enough members exist to be planned."""
         gang = self._gangs.get(key)
         return gang is not None and gang.is_complete
+
+    def waiting(self, key: GangKey) -> Iterable[str]:
+        """The uids of the members that may be placed now."""
+        gang = self._gangs.get(key)
+        return () if gang is None else sorted(gang.waiting)
+
+    def group(self, key: GangKey) -> PodGroup | None:
+        """The object that defines a gang."""
+        return self._groups.get(key)
+
+    def prioritized(self, pod: Pod) -> Pod:
+        """The pod with the priority of its PodGroup, if that has one."""
+        mark = pod.gang
+        group = self._groups.get(mark.key) if mark is not None else None
+        if group is None or group.priority is None or group.priority == pod.priority:
+            return pod
+        return msgspec.structs.replace(pod, priority=group.priority)
 
     # --- events ----------------------------------------------------------------------
 
@@ -68,13 +94,13 @@ class GangIndex:
         gang = self._gangs.get(mark.key)
         if gang is None:
             gang = self._gangs[mark.key] = Gang(mark.key)
-            group = self._groups.get(mark.key)
-            gang.of_object = None if group is None else group.minimum
+            self._define(gang, self._groups.get(mark.key))
         was_complete = gang.is_complete
         gang.put(pod, mark.minimum)
         self._sort(gang, pod, is_placed=is_placed)
         if pod.node_name and len(gang.placed) >= (gang.minimum or 0):
             self._remember(gang, pod)
+            self._note(mark.key)
         return mark.key if is_placed and gang.is_complete and not was_complete else None
 
     def place(self, pod: Pod) -> None:
@@ -97,29 +123,41 @@ class GangIndex:
 
     def upsert_group(self, group: PodGroup) -> list[GangKey]:
         """A PodGroup's newest state; returns the gang if it has members."""
-        self.is_served = True
+        if group.source not in READ_ON_DEMAND:
+            self._served.add(group.source)
         self._groups[group.key] = group
-        return self._set_minimum(group.key, group.minimum)
+        self._note(group.key)
+        return self._redefine(group.key, group)
 
     def delete_group(self, key: GangKey) -> list[GangKey]:
         """A PodGroup was deleted; likewise."""
         self._groups.pop(key, None)
-        return self._set_minimum(key, None)
+        return self._redefine(key, None)
 
-    def replace_groups(self, groups: Iterable[PodGroup], *, is_served: bool) -> list[GangKey]:
-        """All PodGroups that exist; returns the gangs that changed."""
+    def replace_groups(
+        self,
+        groups: Iterable[PodGroup],
+        *,
+        is_served: bool,
+        source: str = GangSource.COSCHEDULING.value,
+    ) -> list[GangKey]:
+        """All PodGroups of a source; returns the gangs that changed."""
         listed = {one.key: one for one in groups}
-        gone = [key for key in self._groups if key not in listed]
+        gone = [key for key in self._groups if key.source == source and key not in listed]
+        was_served = source in self._served
         changed = [key for one in gone for key in self.delete_group(one)]
         changed += [key for one in listed.values() for key in self.upsert_group(one)]
-        if self.is_served != is_served:
-            self.is_served = is_served
-            changed = [gang.key for gang in self._gangs.values()]
+        (self._served.add if is_served else self._served.discard)(source)
+        if was_served != is_served:
+            changed = [key for key in self._gangs if key.source == source]
         return changed
 
-    def groups(self) -> tuple[PodGroup, ...]:
-        """All PodGroups that are known."""
-        return tuple(self._groups.values())
+    def groups(self) -> dict[str, tuple[PodGroup, ...]]:
+        """All PodGroups by source, of those that the API server serves."""
+        found: dict[str, list[PodGroup]] = {source: [] for source in sorted(self._served)}
+        for one in self._groups.values():
+            found.setdefault(one.source, []).append(one)
+        return {source: tuple(groups) for source, groups in found.items()}
 
     # --- one gang --------------------------------------------------------------------
 
@@ -134,6 +172,8 @@ class GangIndex:
         ran = waits and pod.owner is not None and (gang.key, pod.owner.uid) in self._ran
         (gang.placed.add if stays else gang.placed.discard)(pod.uid)
         (gang.waiting.add if waits else gang.waiting.discard)(pod.uid)
+        if waits and gang.key.source in READ_ON_DEMAND:
+            self.to_read.add(gang.key)
         (gang.returning.add if ran else gang.returning.discard)(pod.uid)
 
     def _remember(self, gang: Gang, pod: Pod) -> None:
@@ -153,10 +193,23 @@ class GangIndex:
         gang.drop(uid)
         if not gang.members:
             del self._gangs[key]
+            if key.source in READ_ON_DEMAND:
+                self._groups.pop(key, None)
 
-    def _set_minimum(self, key: GangKey, minimum: int | None) -> list[GangKey]:
+    def _redefine(self, key: GangKey, group: PodGroup | None) -> list[GangKey]:
         gang = self._gangs.get(key)
-        if gang is None or gang.of_object == minimum:
-            return []
-        gang.of_object = minimum
-        return [key]
+        return [key] if gang is not None and self._define(gang, group) else []
+
+    def _define(self, gang: Gang, group: PodGroup | None) -> bool:
+        """Take over what the object of a gang says; returns whether that is news."""
+        before = (gang.of_object, gang.roles, gang.problem, gang.is_defined)
+        gang.is_defined = group is not None
+        gang.of_object = None if group is None else group.minimum
+        gang.roles = {} if group is None else group.roles
+        gang.problem = "" if group is None else group.problem
+        return before != (gang.of_object, gang.roles, gang.problem, gang.is_defined)
+
+    def _note(self, key: GangKey) -> None:
+        """The minimum of a PodGroup may have nodes now."""
+        if key.source == GangSource.API.value:
+            self.to_report.add(key)

@@ -13,6 +13,7 @@ help one of its members. A pod without a group costs one attribute check.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 import msgspec
@@ -45,6 +46,9 @@ class Gangs(Protocol):
 
     def is_complete(self, key: GangKey) -> bool:
         """Whether enough members exist to be planned."""
+
+    def waiting(self, key: GangKey) -> Iterable[str]:
+        """The uids of the members that may be placed now."""
 
 
 class _Line:
@@ -161,11 +165,14 @@ class GangQueue(SchedulingQueue):
         """Something about a gang changed: it is planned if it is complete, or reported later."""
         line = self._lines.get(key)
         if line is None:
+            self._gather(key, now)
             return
         if not line.leader:
             self._choose_leader(line)
         leader = self._entries[line.leader]
-        if not self._gangs.is_complete(key):
+        if self._gangs.key_of(leader.pod) != key:
+            self._dissolve(line, now)
+        elif not self._gangs.is_complete(key):
             line.was_incomplete = True
             if leader.place in (PARKED, "unschedulable"):
                 self._defer(leader, now)
@@ -179,12 +186,26 @@ class GangQueue(SchedulingQueue):
         elif leader.place == "unschedulable":
             super().add(leader.pod, now)
 
+    def _gather(self, key: GangKey, now: float) -> None:
+        """What waited as single pods is a gang now."""
+        for uid in self._gangs.waiting(key):
+            entry = self._entries.get(uid)
+            if entry is not None and self._gangs.key_of(entry.pod) == key:
+                self.add(entry.pod, now)
+
+    def _dissolve(self, line: _Line, now: float) -> None:
+        """What waited as a gang waits as single pods now."""
+        others = [uid for uid in line.uids if uid != line.leader]
+        for uid in (*others, line.leader):  # the last one ends the line
+            self.add(self._entries[uid].pod, now)
+
     def _choose_leader(self, line: _Line, before: QueuedPodInfo | None = None) -> None:
-        """The oldest member leads, with the backoff of the leader ``before``."""
+        """The oldest member leads, and waits as long as the leader ``before``."""
         line.leader = min(line.uids, key=lambda uid: self._entries[uid].item)
         if before is not None:
             leader = self._entries[line.leader]
-            leader.rejections, leader.ready_at = before.rejections, before.ready_at
+            leader.rejections = max(leader.rejections, before.rejections)
+            leader.ready_at = max(leader.ready_at, before.ready_at)
 
     def _join_line(self, key: GangKey, line: _Line, uid: str) -> None:
         line.uids[uid] = None

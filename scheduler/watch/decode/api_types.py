@@ -89,8 +89,8 @@ class ContainerWire(pod_fields.ContainerFields, frozen=True, rename="camel", kw_
     restart_policy: str | None = None
 
 
-class SchedulingGroup(pod_fields.Present, frozen=True, rename="camel"):
-    """The gang that a pod belongs to."""
+class SchedulingGroup(msgspec.Struct, frozen=True, rename="camel"):
+    """The PodGroup that a pod belongs to."""
 
     pod_group_name: str = ""
 

@@ -77,6 +77,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         priority_class=spec.priority_class_name,
         has_deadline=spec.active_deadline_seconds is not None,
         group=group_of(meta.labels or {}, meta.annotations or {}, _named_group(spec)),
+        scheduling_group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         requests=effective,
         score_extra=score_extra,
         containers=_containers(spec, wanted),

@@ -16,6 +16,7 @@ from scheduler.controllers.table import NOT_FOR_WAITING_PODS, Controllers, Contr
 from scheduler.model import actions
 from scheduler.model.crd.migration_actions import DeleteMigration, MigrationAction
 from scheduler.model.dra.claim import ResourceClaim
+from scheduler.model.pods.gang import GroupState, PodGroup
 from scheduler.model.pods.pod import Unread
 from scheduler.model.volumes.claim import Claim
 from scheduler.state import event as ev
@@ -26,6 +27,7 @@ from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage, playing
 
 A = pod("a", gpus=1)
+GROUP = PodGroup("team", "train", 2)
 EVENT = ev.NodeUpdated(node("n1", gpus=1, with_gpu_indexes=True))
 HANDLERS = [
     "reservations",
@@ -57,6 +59,8 @@ TICKERS = [
     "claim-collisions",
     "preemption",
     "gang-scheduling",
+    "pod-groups",
+    "group-owners",
     "gauges",
 ]
 
@@ -305,6 +309,8 @@ SENT = [
     (actions.WriteVolumes(A.uid, 1, ()), ("volumes", "send")),
     (actions.ReserveClaims(A.uid, "a", 1, ()), ("claims", "send")),
     (actions.ReleaseClaims(A.uid, ()), ("claims", "send")),
+    (actions.ReadGroupOwner(GROUP.key), ("group_owners", "send")),
+    (actions.WriteGroupState(GROUP, GroupState(True, "Scheduled")), ("groups", "send")),
     (actions.DropPlacement(A.uid), ("bindings", "drop")),
     (DeleteMigration(MIGRATION), ("migrations", "send")),
 ]

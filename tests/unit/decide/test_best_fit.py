@@ -305,10 +305,10 @@ def test_ordinary_scheduling_rules_hold(fields: Any, name: str | None) -> None:
 
 
 def test_unsupported_fields_are_refused() -> None:
-    hard = pod(spec={"schedulingGroup": {"podGroupName": "g"}})
+    hard = pod(spec={"workloadRef": {"name": "w", "podGroup": "g"}})
 
     assert sentence(refused(cluster(node()), hard).diagnosis) == (
-        "0/1 nodes are available: unsupported: spec.schedulingGroup"
+        "0/1 nodes are available: unsupported: spec.workloadRef"
         " (gpu-scheduler does not implement this yet)."
     )
 

@@ -47,13 +47,11 @@ def test_the_box_has_one_item_for_each_test_here() -> None:
     assert items == ["Gangs", "Queues", "Exact GPUs with NVIDIA"]
 
 
-def test_pod_with_a_scheduling_group_stays_pending(tmp_path: Path) -> None:
-    (row,) = simulated(tmp_path, {}, schedulingGroup={"podGroupName": "gang"}).rows
+def test_pod_of_a_volcano_group_is_placed_alone(tmp_path: Path) -> None:
+    (row,) = simulated(tmp_path, {"scheduling.volcano.sh/group-name": "gang"}).rows
 
-    assert "`spec.schedulingGroup` stays pending" in BOX
-    assert row.node is None
-    assert row.reason
-    assert "unsupported: spec.schedulingGroup" in row.reason
+    assert "PodGroups of Volcano and KAI Scheduler are not read" in BOX
+    assert row.node == "node"
 
 
 def test_map_on_counted_gpus_decides_only_the_node(tmp_path: Path) -> None:

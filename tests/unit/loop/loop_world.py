@@ -202,7 +202,7 @@ def wire(
     state = empty_state(pipeline.scheduler_name, pipeline.maps_allow, pipeline.reach)
     controllers = Controllers(state, binder, gate, metrics, lambda: WALL, settings)
     double = cast(Any, sent)
-    shells = Shells(recorder, *[double] * 7)
+    shells = Shells(recorder, *[double] * 9)
     runner = ActionRunner(shells, controllers.bindings)
     loop = Loop(pipeline, state, inbox, gate, controllers, runner, journal, metrics, clock, decider)
     return Wiring(loop, inbox, binder, gate, controllers, sent)

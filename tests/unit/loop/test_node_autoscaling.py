@@ -52,7 +52,7 @@ REFUSED = [
     pytest.param({"requests": {"cpu": "33"}}, "Unschedulable", True, id="more-cpu-would-help"),
     pytest.param({"mig": {"9g.99gb": 1}}, "NoSuchProfile", False, id="no-such-profile"),
     pytest.param(
-        {"gpus": 1, "spec": {"schedulingGroup": {"podGroupName": "g"}}},
+        {"gpus": 1, "spec": {"workloadRef": {"name": "w", "podGroup": "g"}}},
         *("UnsupportedField", False),
         id="a-field-that-is-not-implemented",
     ),

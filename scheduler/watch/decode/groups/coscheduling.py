@@ -1,20 +1,14 @@
-"""The bytes of PodGroups of scheduler-plugins -> the minimum of a gang.
-
-One that cannot be read counts as one that does not exist: its pods wait and say so.
-"""
+"""The PodGroups of scheduler-plugins: their minimum."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
-from scheduler.model.json_bounds import UNREADABLE
-from scheduler.model.limits import GANG_MEMBERS_MAX
-from scheduler.model.pods.gang import PodGroup
-from scheduler.state import event as ev
+from scheduler.model.pods.gang import GangSource, PodGroup
 from scheduler.watch.decode.api_types import Meta
-from scheduler.watch.decode.unreadable import identity
+from scheduler.watch.decode.groups.group_decoder import GroupDecoder
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
@@ -23,47 +17,20 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     min_member: int = 1
 
 
-class PodGroupWire(msgspec.Struct, frozen=True):
+class _Wire(msgspec.Struct, frozen=True):
     """A PodGroup as far as it is read."""
 
     metadata: Meta
     spec: _Spec = _Spec()
 
 
-POD_GROUP = msgspec.json.Decoder(PodGroupWire)
+_WIRE: Final = msgspec.json.Decoder(_Wire)
 
 
-def pod_group_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the watch."""
-    group = None if is_gone else _read(content)
-    if group is None:
-        namespace, name, _ = identity(content)
-        return ev.PodGroupDeleted(namespace, name)
-    return ev.PodGroupUpdated(group)
-
-
-def pod_groups_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The whole list."""
-    return ev.PodGroupsReplaced(tuple(_readable(items)))
-
-
-def no_pod_groups() -> ev.Event:
-    """The cluster lacks the kind."""
-    return ev.PodGroupsReplaced((), is_served=False)
-
-
-def _readable(items: Iterable[msgspec.Raw]) -> Iterator[PodGroup]:
-    for item in items:
-        if (group := _read(bytes(item))) is not None:
-            yield group
-
-
-def _read(content: bytes) -> PodGroup | None:
-    try:
-        wire = POD_GROUP.decode(content)
-    except UNREADABLE:
-        return None
+def _read(content: bytes) -> PodGroup:
+    wire = _WIRE.decode(content)
     minimum = max(1, wire.spec.min_member)
-    if minimum > GANG_MEMBERS_MAX:
-        return None
     return PodGroup(wire.metadata.namespace, wire.metadata.name, minimum)
+
+
+POD_GROUPS: Final = GroupDecoder(GangSource.COSCHEDULING, _read)

@@ -239,7 +239,7 @@ LEFT_ALONE: list[Any] = [
     pytest.param({"owner": "Node/m"}, id="mirror-pod"),
     pytest.param({"annotations": {well_known.PREFER: "preempt"}}, id="would-rather-preempt"),
     pytest.param({"map": "0=m:0"}, id="mapped"),
-    pytest.param({"spec": {"schedulingGroup": {"podGroupName": "g"}}}, id="member-of-a-group"),
+    pytest.param({"spec": {"workloadRef": {"name": "w"}}}, id="uses-an-unsupported-field"),
     pytest.param({"mig": {}}, id="asks-for-no-slice"),
     pytest.param({"mig": {}, "gpus": 1}, id="asks-for-whole-gpus"),
     pytest.param({"mig": {"2g.20gb": 0}}, id="asks-for-zero"),

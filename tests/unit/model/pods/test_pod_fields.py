@@ -23,9 +23,6 @@ SPREAD = {"maxSkew": 1, "topologyKey": "zone"}
 
 #: For each unsupported row: a spec with exactly that field, and the paths that must be named.
 REFUSED: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
-    ("PodSpec", "schedulingGroup"): [
-        ({"schedulingGroup": {"podGroupName": "g"}}, "spec.schedulingGroup")
-    ],
     ("PodSpec", "workloadRef"): [
         ({"workloadRef": {"name": "w", "podGroup": "g"}}, "spec.workloadRef")
     ],
@@ -125,10 +122,13 @@ def test_several_fields_are_all_named_in_a_fixed_order() -> None:
     spec = decoded(
         {
             "workloadRef": {"name": "w"},
-            "schedulingGroup": {"podGroupName": "g"},
+            "topologySpreadConstraints": [SPREAD | {"whenUnsatisfiable": "FutureMode"}],
         }
     )
-    assert unsupported(spec) == ("spec.schedulingGroup", "spec.workloadRef")
+    assert unsupported(spec) == (
+        "spec.topologySpreadConstraints[0].whenUnsatisfiable",
+        "spec.workloadRef",
+    )
 
 
 def test_node_affinity_decodes_in_full() -> None:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from scheduler.model.gpu.device import Devices
+from scheduler.model.pods.gang import GangSource
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state import event as ev
@@ -14,7 +15,7 @@ from scheduler.state.fold import fold, notify_queue
 from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.queue.requeue_conditions import RequeueCondition
 from tests.builders import GPU, cluster, node, pod
-from tests.gangs import members
+from tests.gangs import members, of_pod_group, pod_group
 
 NO_ROOM = RequeueCondition(frozenset((RequeueCause.FREED,)), frozenset((GPU,)), frozenset((GPU,)))
 MISSING = RequeueCondition(frozenset((RequeueCause.GROUP,)))
@@ -177,3 +178,25 @@ def test_pods_without_a_group_are_queued_as_before(world: World) -> None:
 
     assert [entry.pod.name for entry in world.queue.entries()] == ["a", "b"]
     assert world.popped() == ["b", "a"]
+
+
+def test_members_wait_apart_where_their_group_is_no_gang(world: World) -> None:
+    """A thousand pods of a group with the policy ``basic`` are not decided one per second."""
+    world.tell(fold(world.state, ev.PodGroupsReplaced((), source=GangSource.API.value)), 0.0)
+    world.see(*(of_pod_group(name, created=at) for at, name in enumerate("abc")))
+    assert world.popped() == []
+
+    world.tell(fold(world.state, ev.PodGroupUpdated(pod_group(None))), 0.1)
+
+    assert world.popped(0.1) == ["a+b+c"]
+
+
+def test_single_pods_become_a_gang_with_their_kind(world: World) -> None:
+    world.see(*(of_pod_group(name) for name in "ab"))
+    groups = ev.PodGroupsReplaced((pod_group(2),), source=GangSource.API.value)
+
+    world.tell(fold(world.state, groups), 0.1)
+
+    assert world.popped(0.1) == ["a"]
+    [key] = [gang.key for gang in world.state.gangs]
+    assert [entry.pod.name for entry in world.queue.members(key)] == ["b", "a"]

@@ -206,6 +206,7 @@ def test_every_schedulers_pods_are_watched_until_they_end() -> None:
         "podmigrations",
         "migpartitions",
         "podgroups",
+        "podgroups.scheduling.k8s.io",
         "resourcequotas",
         "poddisruptionbudgets",
         "persistentvolumeclaims",

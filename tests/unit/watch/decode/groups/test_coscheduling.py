@@ -10,7 +10,7 @@ import pytest
 from scheduler.model.limits import GANG_MEMBERS_MAX
 from scheduler.model.pods.gang import PodGroup
 from scheduler.state import event as ev
-from scheduler.watch.decode.groups.coscheduling import pod_group_event, pod_groups_listed
+from scheduler.watch.decode.groups.coscheduling import POD_GROUPS
 
 
 def group_json(spec: dict[str, Any], name: str = "train") -> bytes:
@@ -29,7 +29,7 @@ def group_json(spec: dict[str, Any], name: str = "train") -> bytes:
 def test_the_minimum_is_read(spec: dict[str, Any], minimum: int) -> None:
     expected = ev.PodGroupUpdated(PodGroup("team", "train", minimum))
 
-    assert pod_group_event(group_json(spec), is_gone=False) == expected
+    assert POD_GROUPS.event(group_json(spec), is_gone=False) == expected
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def test_the_minimum_is_read(spec: dict[str, Any], minimum: int) -> None:
 def test_an_unreadable_group_counts_as_absent(spec: dict[str, Any]) -> None:
     items = [msgspec.Raw(group_json(spec)), msgspec.Raw(group_json({"minMember": 2}, "good"))]
 
-    assert pod_group_event(group_json(spec), is_gone=False) == ev.PodGroupDeleted("team", "train")
-    assert pod_groups_listed(items) == ev.PodGroupsReplaced((PodGroup("team", "good", 2),))
+    assert POD_GROUPS.event(group_json(spec), is_gone=False) == ev.PodGroupDeleted("team", "train")
+    assert POD_GROUPS.listed(items) == ev.PodGroupsReplaced((PodGroup("team", "good", 2),))
 
 
 def test_a_deleted_group_is_gone() -> None:
-    gone = pod_group_event(group_json({"minMember": 2}), is_gone=True)
+    gone = POD_GROUPS.event(group_json({"minMember": 2}), is_gone=True)
 
     assert gone == ev.PodGroupDeleted("team", "train")

@@ -1,0 +1,1 @@
+"""Requests that change objects in the API."""
