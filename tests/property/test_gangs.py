@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.decide.gang.plan import GangPlan, plan_gang
+from scheduler.decide.gang.rank import in_rank_order, largest_first
 from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.view import WhatIfView
 from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.settings import Settings
 from scheduler.model.pods.pod import Pod
+from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
@@ -19,6 +25,8 @@ from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, take
 from tests.builders import ALLOW_ALL_MAPS, GPU, PodFields, cluster, dynamic, node, pod
 from tests.gangs import member
+
+SPREADING = default_pipeline(Settings(maps_allow="all", placement="spread"))
 
 SIZES: tuple[PodFields, ...] = (
     {"gpus": 1},
@@ -140,3 +148,34 @@ def test_equal_states_have_equal_plans(case: Case) -> None:
     assert type(plans[0]) is type(plans[1])
     if isinstance(plans[0], GangPlan):
         assert plans[0] == plans[1]
+
+
+def one_by_one(state: Cluster, waiting: list[Pod], pipeline: Pipeline) -> list[Placement]:
+    """The members that fit, each decided on a view of its own with those before it."""
+    found: list[Placement] = []
+    for one in largest_first(waiting):
+        view = WhatIfView(state)
+        for before in found:
+            view.place_decided(before)
+        decision = schedule_one(view, one, pipeline)
+        if isinstance(decision, Placement):
+            found.append(decision)
+    return found
+
+
+@pytest.mark.parametrize("pipeline", [ALLOW_ALL_MAPS, SPREADING], ids=["pack", "spread"])
+@given(case=CASES, repeated=st.integers(1, 4))
+def test_a_plan_is_what_is_decided_one_by_one(
+    pipeline: Pipeline, case: Case, repeated: int
+) -> None:
+    """What the plan keeps between two members changes no place."""
+    case = case._replace(sizes=case.sizes * repeated, minimum=1)
+    state, waiting = built(case)
+    gang = state.gangs.of(waiting[0]) if waiting else None
+    if gang is None:
+        return
+
+    plan = plan_gang(state, gang, waiting, pipeline)
+
+    expected = in_rank_order(state, one_by_one(state, waiting, pipeline), pipeline)
+    assert (plan.placements if isinstance(plan, GangPlan) else ()) == expected
