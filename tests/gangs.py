@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from scheduler.decide.gang.rank import largest_first
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.view import WhatIfView
+from scheduler.framework.decision import Placement
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
+from scheduler.state.cache.cluster import Cluster
 from tests.builders import PodFields, pod
 
 COSCHEDULING = "scheduling.x-k8s.io/pod-group"
@@ -30,4 +36,17 @@ def members(
     for number in range(count):
         fields["created"] = first + number
         found.append(member(f"{group}-{number}", minimum, group, **fields))
+    return found
+
+
+def one_by_one(state: Cluster, waiting: list[Pod], pipeline: Pipeline) -> list[Placement]:
+    """The members that fit, each decided on a view of its own with those before it."""
+    found: list[Placement] = []
+    for one in largest_first(waiting):
+        view = WhatIfView(state)
+        for before in found:
+            view.place_decided(before)
+        decision = schedule_one(view, one, pipeline)
+        if isinstance(decision, Placement):
+            found.append(decision)
     return found

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.decide.gang.plan import GangPlan, plan_gang
-from scheduler.decide.gang.rank import in_rank_order, largest_first
+from scheduler.decide.gang.rank import in_rank_order
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.decide.view import WhatIfView
 from scheduler.framework.decision import Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.settings import Settings
@@ -24,7 +23,7 @@ from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, take
 from tests.builders import ALLOW_ALL_MAPS, GPU, PodFields, cluster, dynamic, node, pod
-from tests.gangs import member
+from tests.gangs import member, one_by_one
 
 SPREADING = default_pipeline(Settings(maps_allow="all", placement="spread"))
 
@@ -148,19 +147,6 @@ def test_equal_states_have_equal_plans(case: Case) -> None:
     assert type(plans[0]) is type(plans[1])
     if isinstance(plans[0], GangPlan):
         assert plans[0] == plans[1]
-
-
-def one_by_one(state: Cluster, waiting: list[Pod], pipeline: Pipeline) -> list[Placement]:
-    """The members that fit, each decided on a view of its own with those before it."""
-    found: list[Placement] = []
-    for one in largest_first(waiting):
-        view = WhatIfView(state)
-        for before in found:
-            view.place_decided(before)
-        decision = schedule_one(view, one, pipeline)
-        if isinstance(decision, Placement):
-            found.append(decision)
-    return found
 
 
 @pytest.mark.parametrize("pipeline", [ALLOW_ALL_MAPS, SPREADING], ids=["pack", "spread"])
