@@ -63,7 +63,7 @@ def test_racks_are_of_nearly_one_size() -> None:
     assert sorted(map(racks.count, set(racks))) == [2] * (objects.RACKS - 1) + [3]
 
 
-def test_domains_of_a_group_are_compared_with_the_fewest_that_had_room() -> None:
+def test_domains_of_a_group_are_compared_with_the_fewest_possible() -> None:
     domains = Domains({"a": "r1", "b": "r1", "c": "r2", "d": "r3"}, 2)
 
     assert domains.least(4) == 1
