@@ -36,7 +36,8 @@ def test_members_of_our_group_start_together() -> None:
         body = {**one.body, "metadata": one.body["metadata"] | {"uid": "u", "namespace": "bench"}}
         read = read_pod(msgspec.json.encode(body))
 
-        assert (read.group, read.gang.minimum) == (read.gang.key.name, SIZE)  # type: ignore[union-attr]
+        assert read.gang is not None
+        assert (read.gang.key.name, read.gang.minimum) == (objects.NAME, SIZE)
         assert objects.PREFERRED not in read.annotations
 
 

@@ -18,7 +18,10 @@ CASES = [
     pytest.param(members(7, 7, gpus=1), id="full-nodes-take-no-more"),
     pytest.param(members(6, 6), id="emptiest-node-changes"),
     pytest.param(
-        [member(f"m-{n}", 6, **fields) for n, fields in enumerate([{"gpus": 1}, {}] * 3)],  # type: ignore[arg-type]
+        [
+            *(member(f"gpu-{number}", 6, gpus=1) for number in range(3)),
+            *(member(f"cpu-{number}", 6) for number in range(3)),
+        ],
         id="classes-change-each-others-nodes",
     ),
     pytest.param(
