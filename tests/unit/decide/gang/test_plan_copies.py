@@ -16,7 +16,7 @@ from tests.gangs import member, members, one_by_one
 
 CASES = [
     pytest.param(members(7, 7, gpus=1), id="full-nodes-take-no-more"),
-    pytest.param(members(6, 6), id="emptiest-node-changes"),
+    pytest.param(members(6, 6, requests={"cpu": "1"}), id="emptiest-node-changes"),
     pytest.param(
         [
             *(member(f"gpu-{number}", 6, gpus=1) for number in range(3)),
@@ -33,7 +33,7 @@ CASES = [
 
 def with_pods() -> Cluster:
     state = cluster(*(node(f"n{number}", gpus=3, cpu="8") for number in range(3)))
-    running = pod("running", gpus=1, cpu="3")
+    running = pod("running", requests={"cpu": "3"})
     fold(state, ev.PodUpdated(running))
     state.assume(running, Assumption("n1", Devices()))
     return state
