@@ -70,6 +70,7 @@ class KubeScheduler:
     directory: Path
     name: str = "kube_scheduler"
     scheduler_name: str = "default-scheduler"
+    flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.log = self.directory / "kube-scheduler.log"
@@ -91,7 +92,7 @@ class KubeScheduler:
         words = [f"--config={config}", f"--secure-port={port}", f"--bind-address={LOOPBACK}"]
         return start(
             "kube-scheduler",
-            [program, *words, f"--cert-dir={self.directory}"],
+            [program, *words, f"--cert-dir={self.directory}", *self.flags],
             log=self.log,
             home=self.directory,
         )

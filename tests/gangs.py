@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
+from scheduler.decide.gang.rank import largest_first
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.view import WhatIfView
+from scheduler.framework.decision import Placement
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.pods.gang import GangSource, GroupState, PodGroup
 from scheduler.model.pods.pod import Pod
+from scheduler.state.cache.cluster import Cluster
 from tests.builders import PodFields, pod
 
 COSCHEDULING = "scheduling.x-k8s.io/pod-group"
@@ -45,3 +51,16 @@ def pod_group(
 ) -> PodGroup:
     """A PodGroup of the API server; without a minimum one with the policy ``basic``."""
     return PodGroup("team", name, minimum, source=GangSource.API.value, state=state, **more)
+
+
+def one_by_one(state: Cluster, waiting: list[Pod], pipeline: Pipeline) -> list[Placement]:
+    """The members that fit, each decided on a view of its own with those before it."""
+    found: list[Placement] = []
+    for one in largest_first(waiting):
+        view = WhatIfView(state)
+        for before in found:
+            view.place_decided(before)
+        decision = schedule_one(view, one, pipeline)
+        if isinstance(decision, Placement):
+            found.append(decision)
+    return found

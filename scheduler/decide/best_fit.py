@@ -80,7 +80,8 @@ class Search:
         view, pod, work = self._view, self._pod, self._work
         spread = self._pipeline.spreads
         found: list[NodeInfo] = []
-        if view.changed:
+        steps, changed = pod.node_steps, view.changed
+        if changed:
             found += self._nodes.changed_nodes(classes)
         is_few = len(classes.classes) <= BUCKETS_MAX
         resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
@@ -92,8 +93,10 @@ class Search:
             bucket = buckets.get(resource)
             slots = iter(bucket.fitting(need, cpu, spread=spread) if bucket is not None else ())
             for group, (free_cpu, name) in slots:
-                if not work.spend(pod.node_steps):
+                if not work.spend(steps):
                     return None
+                if name in changed:
+                    continue  # it is compared with what is tried out on it
                 node_info = self._nodes.fitting(classes, name)
                 if node_info is not None:
                     found.append(node_info)

@@ -11,6 +11,7 @@ from typing import Final
 
 from scheduler.decide.view import HELD, HeldNode, WhatIfView
 from scheduler.framework.budget import LIGHT_MAX, Budget, is_light
+from scheduler.framework.fitting_copies import FittingCopies
 from scheduler.framework.pipeline import (
     ExtensionPoints,
     Pipeline,
@@ -168,13 +169,18 @@ class FeasibleNodes:
         view = self.view
         if not view.changed or not self.work.spend(len(view.changed) * self.pod.node_steps):
             return []
-        return [
-            node_info
-            for name, node_info in view.changed.items()
-            if view.index.class_numbers[name] in classes.numbers
-            and not self._of_changed(name)
-            and not first_bound_rejection(node_info, self.bound)
-        ]
+        numbers, copies = view.index.class_numbers, self.copies
+        if copies is None:
+            names = [name for name in view.changed if numbers[name] in classes.numbers]
+            found = [view.changed[name] for name in names if not self._of_changed(name)]
+        else:
+            for name in [one for one in copies.unchecked if numbers[one] in classes.numbers]:
+                copies.check(name, view.changed[name], fits=not self._of_changed(name))
+            fitting = copies.fitting.items()
+            found = [info for name, info in fitting if numbers[name] in classes.numbers]
+        if not self.bound:
+            return found
+        return [one for one in found if not first_bound_rejection(one, self.bound)]
 
     def among(self, candidates: Iterable[NodeInfo]) -> list[NodeInfo]:
         """The feasible ones of these nodes; none once the budget is spent."""
@@ -200,6 +206,13 @@ class FeasibleNodes:
             return None
         reasons = first_rejection(self.pod, node_info, self._points.filters)
         return None if reasons or first_bound_rejection(node_info, self.bound) else node_info
+
+    @cached
+    def copies(self) -> FittingCopies | None:
+        """What pods of this class find at the nodes with a placement on top, if it is kept."""
+        if self._held is None or not isinstance(self.view, WhatIfView):
+            return None
+        return self.view.fitting_copies(self.equivalence_class)
 
     # --- filters -----------------------------------------------------------------------------
 

@@ -74,10 +74,15 @@ class Standings:
     def _score(self, node_info: NodeInfo) -> Score:
         """The scores of a feasible node alone."""
         assert node_info.node is not None
-        name = node_info.node.name
-        if name not in self._nodes.view.changed and (score := self._at(name).score) is not None:
-            return score
-        return self._computed(node_info)
+        nodes, name = self._nodes, node_info.node.name
+        if name not in nodes.view.changed:
+            return self._at(name).score or self._computed(node_info)
+        if (copies := nodes.copies) is None:
+            return self._computed(node_info)
+        score = copies.scores.get(name)
+        if score is None:
+            score = copies.scores[name] = self._computed(node_info)
+        return score
 
     def _at(self, name: str) -> Standing:
         """The standing of a node without a placement on top."""

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from scheduler.framework.decision import Placement
+from scheduler.framework.fitting_copies import FittingCopies
 from scheduler.framework.plugin import Reasons
 from scheduler.framework.view import View
 from scheduler.model import well_known
@@ -27,7 +28,7 @@ from scheduler.state.node_info import NodeInfo
 from scheduler.state.pod_allocation import PodAllocation
 from scheduler.state.topology.reader import Change
 
-#: With the reasons of more classes at one node all of them are dropped.
+#: With the answers for more classes at one node, or in one view, all of them are dropped.
 CLASSES_MAX: Final = 16
 #: The key of ``HeldNode`` in the memo of the nodes.
 HELD: Final = "held"
@@ -67,6 +68,7 @@ class WhatIfView:
         self.changed: dict[str, NodeInfo] = {}
         #: The nodes whose copy belongs to this view alone.
         self._copies: set[str] = set()
+        self._fitting: dict[Hashable, FittingCopies] = {}
         self._held = cluster.nodes.memo.of(HELD)
         self.nominated: Mapping[str, Pod] = {}
         self.resolve = cluster.resolve
@@ -97,6 +99,19 @@ class WhatIfView:
         exist.
         """
         return self.changed.get(name) or self._cluster.at(name)
+
+    def fitting_copies(self, equivalence_class: Hashable) -> FittingCopies:
+        """What pods of a class find at the nodes in ``changed``."""
+        known = self._fitting.get(equivalence_class)
+        if known is None:
+            if len(self._fitting) >= CLASSES_MAX:
+                self._fitting.clear()
+            known = self._fitting[equivalence_class] = FittingCopies(self.changed)
+        return known
+
+    def _change(self, name: str) -> None:
+        for one in self._fitting.values():
+            one.change(name)
 
     @property
     def freed_nodes(self) -> set[str]:
@@ -147,6 +162,7 @@ class WhatIfView:
             and all(map(is_, known.pods, pods))
         ):
             self.changed[name] = known.node_info
+            self._change(name)
             return known.changes
         if (node_info := self.at(name)) is None:
             return ()
@@ -225,7 +241,7 @@ class WhatIfView:
     def put_back(self, uid: str) -> None:
         """Enter a pod again that was removed; it holds what it held."""
         pod, node_name, allocation = self._removed.pop(uid)
-        self.changed[node_name].add(pod, allocation)
+        self._copied(node_name).add(pod, allocation)
         self._count_removed()
         if self._claims is not None:
             self.changed[node_name].count_claims(pod, 1)
@@ -253,19 +269,20 @@ class WhatIfView:
         """Count the devices of a node again, with (1) or without (-1) those that these pods have by
         claims.
         """
-        node_info = self.changed[node_name]
+        node_info = self._copied(node_name)
         assert node_info.node is not None
         for pod in pods:
             node_info.count_claims(pod, sign)
         node_info.upsert_devices(self.dra.devices_on(node_info.node))
 
     def _copied(self, node_name: str) -> NodeInfo:
-        """A copy of the node's books that is this view's own, made once."""
+        """A copy of the node's books that is this view's own, made once; the caller changes it."""
         if node_name not in self._copies:
             node_info = self.at(node_name)
             assert node_info is not None, f"{node_name} does not exist"
             self.changed[node_name] = node_info.copy()
             self._copies.add(node_name)
+        self._change(node_name)
         return self.changed[node_name]
 
     def _count_removed(self) -> None:

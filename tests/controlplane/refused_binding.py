@@ -1,9 +1,9 @@
-"""An admission policy of the cluster's owner that refuses the Bindings of one pod."""
+"""An admission policy of the cluster's owner that refuses the Bindings of some pods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from tests.controlplane.workloads import Watcher
@@ -13,32 +13,37 @@ MESSAGE: Final = "this pod may not run"
 POLICY: Final = """
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
-metadata: {{name: refuse-binding-of-{pod}}}
+metadata: {{name: refuse-binding-of-{first}}}
 spec:
   failurePolicy: Fail
   matchConstraints:
     resourceRules:
       - {{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods/binding]}}
   validations:
-    - {{expression: "object.metadata.name != '{pod}'", message: "{message}"}}
+    - {{expression: "!(object.metadata.name in {pods})", message: "{message}"}}
 ---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
-metadata: {{name: refuse-binding-of-{pod}}}
-spec: {{policyName: refuse-binding-of-{pod}, validationActions: [Deny]}}
+metadata: {{name: refuse-binding-of-{first}}}
+spec: {{policyName: refuse-binding-of-{first}, validationActions: [Deny]}}
 """
 
 
 @contextmanager
-def refused_binding(here: Watcher, pod: str, node: str) -> Iterator[None]:
-    """The policy is in force inside of the block; the pod need not exist yet."""
-    policy = POLICY.format(pod=pod, message=MESSAGE)
+def refused_bindings(here: Watcher, pods: Sequence[str], node: str) -> Iterator[None]:
+    """The policy is in force inside of the block; the pods need not exist yet."""
+    policy = POLICY.format(first=pods[0], pods=list(pods), message=MESSAGE)
     try:
         here.plane.kubectl("apply", "-f", "-", input=policy)
-        wait_until(lambda: _is_denied(here, pod, node), what="the policy to be in force")
+        wait_until(lambda: _is_denied(here, pods[0], node), what="the policy to be in force")
         yield
     finally:
         here.plane.kubectl("delete", "--ignore-not-found", "-f", "-", input=policy)
+
+
+def refused_binding(here: Watcher, pod: str, node: str) -> AbstractContextManager[None]:
+    """The same for one pod."""
+    return refused_bindings(here, [pod], node)
 
 
 def _is_denied(here: Watcher, pod: str, node: str) -> bool:

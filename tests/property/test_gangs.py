@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.decide.gang.plan import GangPlan, plan_gang
+from scheduler.decide.gang.rank import in_rank_order
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.settings import Settings
 from scheduler.model.pods.pod import Pod
+from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
@@ -18,7 +23,9 @@ from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, take
 from tests.builders import ALLOW_ALL_MAPS, GPU, PodFields, cluster, dynamic, node, pod
-from tests.gangs import member
+from tests.gangs import member, one_by_one
+
+SPREADING = default_pipeline(Settings(maps_allow="all", placement="spread"))
 
 SIZES: tuple[PodFields, ...] = (
     {"gpus": 1},
@@ -140,3 +147,21 @@ def test_equal_states_have_equal_plans(case: Case) -> None:
     assert type(plans[0]) is type(plans[1])
     if isinstance(plans[0], GangPlan):
         assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize("pipeline", [ALLOW_ALL_MAPS, SPREADING], ids=["pack", "spread"])
+@given(case=CASES, repeated=st.integers(1, 4))
+def test_a_plan_is_what_is_decided_one_by_one(
+    pipeline: Pipeline, case: Case, repeated: int
+) -> None:
+    """What the plan keeps between two members changes no place."""
+    case = case._replace(sizes=case.sizes * repeated, minimum=1)
+    state, waiting = built(case)
+    gang = state.gangs.of(waiting[0]) if waiting else None
+    if gang is None:
+        return
+
+    plan = plan_gang(state, gang, waiting, pipeline)
+
+    expected = in_rank_order(state, one_by_one(state, waiting, pipeline), pipeline)
+    assert (plan.placements if isinstance(plan, GangPlan) else ()) == expected

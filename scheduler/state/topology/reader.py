@@ -81,15 +81,16 @@ class TopologyReader:
         if not self._changes:
             return self._topology.is_bare
         if self._have_terms is None:
-            self._have_terms = any(
-                one.pod.affinity is not NO_AFFINITY and one.pod.affinity.terms()
-                for one in self._changes
-            )
+            self._have_terms = _have_terms(self._changes)
         return self._topology.is_bare and not self._have_terms
 
     def with_changes(self, changes: Iterable[Change]) -> TopologyReader:
         """The same with these pods tried out too."""
-        return TopologyReader(self._topology, (*self._changes, *changes))
+        more = tuple(changes)
+        reader = TopologyReader(self._topology, (*self._changes, *more))
+        if self._have_terms is not None:  # many pods one after the other: each is looked at once
+            reader._have_terms = self._have_terms or _have_terms(more)
+        return reader
 
     def affine(self, sets: tuple[PodSet, ...], key: str) -> PodsPerDomain:
         """Pods that are in all these sets, terminating ones too, per value of a node label."""
@@ -101,7 +102,7 @@ class TopologyReader:
 
     def anti_terms(self, pod: Pod) -> list[tuple[PodTerm, PodsPerDomain]]:
         """Required anti-affinity terms of placed pods that match a pod, with their domains."""
-        if not self._changes and self._topology.is_bare:
+        if self.is_bare:
             return []
         found = dict(self._topology.anti_terms(pod))
         changes: dict[PodTerm, list[Change]] = {}
@@ -116,7 +117,7 @@ class TopologyReader:
 
     def weighted_terms(self, pod: Pod) -> list[tuple[WeightedPodTerm, PodsPerDomain]]:
         """Terms of placed pods that weigh for or against a pod, with their domains."""
-        if not self._changes and self._topology.is_bare:
+        if self.is_bare:
             return []
         found = dict(self._topology.weighted_terms(pod))
         changes: dict[WeightedPodTerm, list[Change]] = {}
@@ -187,6 +188,11 @@ class TopologyReader:
         if counts is None:
             counts = DomainCounts(self._topology.domains(key, ANY_NODE), {})
         return PodsPerDomain(counts, _per_value(counts.domains, changes))
+
+
+def _have_terms(changes: Iterable[Change]) -> bool:
+    affinities = (one.pod.affinity for one in changes)
+    return any(one is not NO_AFFINITY and one.terms() for one in affinities)
 
 
 def _per_value(domains: Domains, changes: Iterable[Change]) -> Mapping[str, int]:
