@@ -20,7 +20,7 @@ from scheduler.controllers.claim_allocation import ClaimController
 from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
-from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
+from scheduler.controllers.expiry import NominationExpiry, ReservationExpiry, UnschedulableFlush
 from scheduler.controllers.gangs.scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import MigConfigController
@@ -125,6 +125,9 @@ class Controllers:
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
         self.gangs = GangScheduling(cluster, state.queue, self.bindings, self.avoidance, rejects)
+        self.nominations = NominationExpiry(
+            cluster, lambda pod: cluster.nominations.awaited(pod) or self.partitions.awaited(pod)
+        )
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
@@ -165,6 +168,7 @@ class Controllers:
             collisions,
             self.preemption,
             self.gangs,
+            self.nominations,
             *recreation,
             Gauges(metrics, state),
         )

@@ -57,6 +57,7 @@ TICKERS = [
     "claim-collisions",
     "preemption",
     "gang-scheduling",
+    "nominations",
     "gauges",
 ]
 
