@@ -158,6 +158,14 @@ CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
 
+#: The node labels by which cluster-autoscaler expects whole GPUs, of GKE, EKS, AKS and Alibaba.
+CLOUD_GPU_LABELS: Final = (
+    "cloud.google.com/gke-accelerator",
+    "k8s.amazonaws.com/accelerator",
+    "kubernetes.azure.com/accelerator",
+    "aliyun.accelerator/nvidia_name",
+)
+
 CUDA_ENV: Final = "CUDA_VISIBLE_DEVICES"
 
 #: Names of network devices, as whole words anywhere in the resource name.
