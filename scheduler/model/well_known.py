@@ -65,6 +65,8 @@ NUMBERED: Final = PREFIX + "devices"  # node label; value "numbered"
 UNUSABLE_DEVICES: Final = PREFIX + "unusable-devices"
 #: Node annotation: the ids of its GPUs in the order of their indexes, such as ``GPU-a,GPU-b``.
 GPU_IDS: Final = PREFIX + "gpu-ids"
+#: Node label: the data set on the node; pod annotation: data sets, separated by commas.
+DATA: Final = PREFIX + "data"
 MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"
