@@ -93,7 +93,6 @@ class Loop:
         self._inbox = inbox
         self._bindings = controllers.bindings
         self._avoidance = controllers.avoidance
-        self._partitions = controllers.partitions
         self._preemption = controllers.preemption
         self._runner = runner
         self._metrics = metrics
@@ -357,6 +356,8 @@ class Loop:
         # The newest version of the pod; the queue has the version of the last scheduling-relevant
         # change.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
-        awaited = self.cluster.nominations.awaited(pod) or self._partitions.awaited(pod)
+        nominations = self.controllers.nominations
+        awaited = nominations.awaited(pod)
         action = schedule_result.unscheduled(self._metrics, pod, record, rejection, awaited)
+        nominations.show(pod.uid, action.nominated_node, awaited)
         self._runner.run(action)

@@ -52,7 +52,7 @@ autoscaler may have one. `NoSuchProfile` is about the GPU models of the existing
 autoscalers add no node of a node group with another model until that group has its first node.
 
 `status.nominatedNodeName` is set together with `WaitingForCapacity`, and cleared with the next
-reason or by the Binding.
+reason or by the Binding. [autoscalers.md](autoscalers.md) has the reasons by the state of the pod.
 """
 
 MOVES: Final = """\

@@ -60,6 +60,7 @@ def node_of(node: ApiObject) -> Node:
         is_cordoned=bool(node.spec.get("unschedulable")),
         failed=tuple(sorted(physical_gpus.failed_gpus(node.metadata.annotations))),
         flaw=physical_gpus.flaw(node.metadata.annotations),
+        cloud_label=next(filter(node.metadata.labels.get, well_known.CLOUD_GPU_LABELS), ""),
     )
 
 

@@ -37,6 +37,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """``gpus`` is the count in its labels, ``offers`` its allocatable GPU resources.
 
     ``failed`` are the indexes of its annotation of failed GPUs, ``flaw`` why that is invalid.
+    ``cloud_label`` is the label by which cluster-autoscaler expects GPUs, if the node has one.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     is_cordoned: bool = False
     failed: tuple[int, ...] = ()
     flaw: str = ""
+    cloud_label: str = ""
 
 
 class Slice(msgspec.Struct, frozen=True):

@@ -30,6 +30,7 @@ PARTS: Final = {
     "others_left": "what is left of other devices",
     "milli_cpu_left": "what is left of the cpu",
     "comparison": "kube-scheduler's scores, which compare all feasible nodes (docs/scoring.md)",
+    "data": "the data of the pod on the node",
     "images": "the container images on the node",
     "name": "the name, everything else being equal",
 }

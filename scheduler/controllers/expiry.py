@@ -1,9 +1,16 @@
-"""Time-driven changes of the state: reservations expire, unschedulable pods are retried."""
+"""Time-driven changes of the state: reservations and nominations expire, unschedulable pods are
+retried.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import structlog
 
+from scheduler.model.pods.pod import Pod
+from scheduler.state import event as ev
+from scheduler.state.cache.cluster import Cluster
 from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
@@ -38,3 +45,50 @@ class UnschedulableFlush:
         """Move the due pods into the active queue."""
         self._queue.flush_unschedulable(now)
         return NOTHING
+
+
+class NominationExpiry:
+    """Decides a pod again whose nominated node does not help it any more.
+
+    An autoscaler adds no node for a pod with a nominated node, and no event at another node wakes
+    the pod. A nomination lapses when its node is deleted, and when the migration or the change of
+    the MIG configuration ends that the pod waits for.
+    """
+
+    name = "nominations"
+
+    def __init__(self, cluster: Cluster, awaited: Callable[[Pod], str]) -> None:
+        self._cluster = cluster
+        self._awaited = awaited
+        #: By pod: the node that its condition names, and whether ``awaited`` named it.
+        self._shown: dict[str, tuple[str, bool]] = {}
+
+    def awaited(self, pod: Pod) -> str:
+        """The existing node where capacity is being made for a pod; empty if there is none."""
+        node_name = self._awaited(pod)
+        return node_name if node_name and self._cluster.at(node_name) is not None else ""
+
+    def show(self, uid: str, node_name: str, awaited: str) -> None:
+        """The condition of a rejected pod names this node, or none."""
+        if node_name:
+            self._shown[uid] = (node_name, node_name == awaited)
+        else:
+            self._shown.pop(uid, None)
+
+    def tick(self, now: float, *, leads: bool) -> Effects:
+        """Wake the pods whose nomination lapsed."""
+        effects: Effects = ()
+        for uid, (node_name, is_awaited) in tuple(self._shown.items()):
+            pod = self._cluster.pods.get(uid)
+            if pod is None or pod.node_name or uid in self._cluster.assumed:
+                del self._shown[uid]
+            elif self._has_lapsed(pod, node_name, is_awaited=is_awaited):
+                del self._shown[uid]
+                if pod.waits_for(self._cluster.scheduler_name):
+                    effects += (ev.PodActivated(pod),)
+        return effects
+
+    def _has_lapsed(self, pod: Pod, node_name: str, *, is_awaited: bool) -> bool:
+        if self._cluster.at(node_name) is None:
+            return True
+        return is_awaited and self._awaited(pod) != node_name

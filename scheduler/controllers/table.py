@@ -20,7 +20,7 @@ from scheduler.controllers.claim_allocation import ClaimController
 from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
-from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
+from scheduler.controllers.expiry import NominationExpiry, ReservationExpiry, UnschedulableFlush
 from scheduler.controllers.gangs.group_owners import GroupOwners
 from scheduler.controllers.gangs.group_states import GroupStates
 from scheduler.controllers.gangs.scheduling import GangScheduling
@@ -129,6 +129,9 @@ class Controllers:
         groups = (GroupStates(cluster, wall), GroupOwners(cluster))
         shared = (cluster, state.queue, self.bindings, self.avoidance, rejects)
         self.gangs = GangScheduling(*shared, groups[0])
+        self.nominations = NominationExpiry(
+            cluster, lambda pod: cluster.nominations.awaited(pod) or self.partitions.awaited(pod)
+        )
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
@@ -166,6 +169,7 @@ class Controllers:
             *preparing,
             self.gangs,
             *groups,
+            self.nominations,
             *recreation,
             Gauges(metrics, state),
         )

@@ -5,7 +5,7 @@ Both ways return the same node; a property test compares them on random clusters
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -20,14 +20,14 @@ from scheduler.framework.pipeline import (
     first_bound_rejection,
     first_rejection,
 )
-from scheduler.framework.plugin import Bound, Reasons
+from scheduler.framework.plugin import Bound, DataNodes, Reasons
 from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan, instance_search
 from scheduler.plugins.gpu.devices import assigned
 from scheduler.state.index.capacity_bucket import LEAST, Group, Slot
-from scheduler.state.index.node_index import ANY, RankedClasses
+from scheduler.state.index.node_index import ANY, NodeClass, RankedClasses
 from scheduler.state.node_info import NodeInfo
 
 #: Up to this number of classes each class's own bucket is read; beyond it, the bucket of all nodes.
@@ -48,6 +48,7 @@ class Search:
         self._pipeline = nodes.pipeline
         self._work = nodes.work
         self._tie_score = nodes.pipeline.tie_score(nodes.view, nodes.pod)
+        self._data = nodes.pipeline.data_nodes(nodes.view, nodes.pod)
 
     def best_node(self) -> NodeInfo | None:
         """The best node, or None; also None if the budget is spent before the node is known."""
@@ -58,9 +59,8 @@ class Search:
         if compared_nodes.are_compared(nodes):
             return compared_nodes.best(nodes)
         if (candidates := nodes.listed()) is not None:
-            return scan(candidates, pod, self._work, self._pipeline, nodes.bound, self._tie_score)[
-                0
-            ]
+            scores = self._tie_score, self._data
+            return scan(candidates, pod, self._work, self._pipeline, nodes.bound, *scores)[0]
         return self._from_index()
 
     def _from_index(self) -> NodeInfo | None:
@@ -84,11 +84,13 @@ class Search:
         if changed:
             found += self._nodes.changed_nodes(classes)
         is_few = len(classes.classes) <= BUCKETS_MAX
+        holders = [] if self._data is None else self._holders(classes, self._data, found)
         resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
         # A node may have less CPU than is requested on it; a pod without a CPU request still fits
         # there.
         cpu = pod.requests.get(well_known.CPU, 0) or LEAST
-        sets = [one.buckets for one in classes.classes] if is_few else [view.index.buckets]
+        sets = [one.buckets for one in (classes.classes if is_few else holders)]
+        sets += [] if is_few else [view.index.buckets]
         for buckets in sets:
             bucket = buckets.get(resource)
             slots = iter(bucket.fitting(need, cpu, spread=spread) if bucket is not None else ())
@@ -104,7 +106,7 @@ class Search:
                         found += self._ties(classes, slots, group, free_cpu)
                     break
         if view.index.mig_layouts.node_layouts:
-            found += self._with_dynamic_mig(classes, is_few=is_few)
+            found += self._with_dynamic_mig(classes, holders, is_few=is_few)
         if len(found) < 2:
             return found[0] if found else None
         return min(found, key=lambda node_info: self._score(classes, node_info))
@@ -121,19 +123,31 @@ class Search:
                 yield node_info
 
     def _score(self, classes: RankedClasses, node_info: NodeInfo) -> Score:
-        return self._pipeline.score(self._pod, node_info, classes.soft_penalty, self._tie_score)
+        scores = self._tie_score, self._data
+        return self._pipeline.score(self._pod, node_info, classes.soft_penalty, *scores)
 
-    def _with_dynamic_mig(self, classes: RankedClasses, *, is_few: bool) -> list[NodeInfo]:
+    def _holders(
+        self, classes: RankedClasses, data: DataNodes, found: list[NodeInfo]
+    ) -> list[NodeClass]:
+        """The classes of nodes that hold data of the pod: the best one of each is compared too.
+        Nodes that hold it without a label are added to those that were ``found``.
+        """
+        names = (
+            sorted(data.names) if self._work.spend(len(data.names) * self._pod.node_steps) else ()
+        )
+        found += [one for name in names if (one := self._nodes.fitting(classes, name)) is not None]
+        return [one for one in classes.classes if data.score(one.sample) > 0]
+
+    def _with_dynamic_mig(
+        self, classes: RankedClasses, holders: Sequence[NodeClass], *, is_few: bool
+    ) -> list[NodeInfo]:
         pod, work = self._pod, self._work
 
         def fitting(name: str) -> NodeInfo | None:
             return self._nodes.fitting(classes, name) if work.spend(pod.node_steps) else None
 
-        sets = (
-            [one.mig_layouts for one in classes.classes]
-            if is_few
-            else [self._view.index.mig_layouts]
-        )
+        sets = [one.mig_layouts for one in (classes.classes if is_few else holders)]
+        sets += [] if is_few else [self._view.index.mig_layouts]
         return node_search.best(sets, pod, fitting, work, spread=self._pipeline.spreads)
 
 
@@ -149,6 +163,7 @@ def scan(
     pipeline: Pipeline,
     bound: Bound = (),
     tie_score: TieScore | None = None,
+    data: DataNodes | None = None,
 ) -> tuple[NodeInfo | None, dict[str, Reasons]]:
     """The best of these nodes, and the reasons of the rejected ones; no best node once ``work`` is
     spent.
@@ -169,7 +184,7 @@ def scan(
             rejected[node_info.node.name] = reasons
             continue
         penalty = pipeline.soft_penalty(pod, node_info.node)
-        score = pipeline.score(pod, node_info, penalty, tie_score)
+        score = pipeline.score(pod, node_info, penalty, tie_score, data)
         if best is None or score < best[0]:
             best = (score, node_info)
     return (best[1] if best else None), rejected

@@ -46,9 +46,9 @@ def best(nodes: FeasibleNodes) -> NodeInfo | None:
     if standings is not None:
         return standings.best(feasible)
     totals = pipeline.normalized_scores(view, pod, feasible)
-    tie_score = pipeline.tie_score(view, pod)
+    scores = pipeline.tie_score(view, pod), pipeline.data_nodes(view, pod)
     scored = (
-        (pipeline.compared_score(pod, node_info, total, tie_score), node_info)
+        (pipeline.compared_score(pod, node_info, total, *scores), node_info)
         for node_info, total in zip(feasible, totals, strict=True)
     )
     return min(scored, key=lambda one: one[0])[1]

@@ -58,12 +58,13 @@ def context_of(
     """What PostFilter gets; it may spend as many steps as the limit."""
     pod, own = rejection.pod, Budget(limit)
     nominated = cluster.nominated.get(pod.uid)
+    name = nominated.nominated_node if nominated is not None else ""
     trials = _Trials(cluster, pod, pipeline, own)
     return PostFilterContext(
         view=cluster,
         settings=pipeline,
         rejection=rejection,
-        nominated_node=nominated.nominated_node if nominated is not None else "",
+        nominated_node=name if name and cluster.at(name) is not None else "",
         trial=trials.on,
         trial_key=trials.key,
         work=own,

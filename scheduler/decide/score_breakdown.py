@@ -16,6 +16,7 @@ from scheduler.decide.view import WhatIfView, beside_nominated
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement
 from scheduler.framework.pipeline import Pipeline, PreFiltered
+from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig.instance_plan import creation_cost
 from scheduler.plugins.node_resources_fit import leftover
@@ -31,6 +32,9 @@ PARTS: Final = (
 #: ``decided_by`` where no part decided.
 COMPARISON: Final = "comparison"
 IMAGES: Final = "images"
+DATA: Final = "data"
+#: The part before which the pod's data counts.
+LATE: Final = "milli_cpu_left"
 
 
 class NodeScore(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -104,17 +108,28 @@ def rank(
     runner_up = _standing(pod, second, pipeline)
     if compared_nodes.are_compared(nodes):
         return Ranking(winner, runner_up, COMPARISON)
+    return Ranking(winner, runner_up, *_difference(view, pod, pipeline, won, second))
+
+
+def _difference(
+    view: View, pod: Pod, pipeline: Pipeline, won: NodeInfo, second: NodeInfo
+) -> tuple[str, float]:
+    """The first part in which the nodes differ, and by how much."""
+    winner, runner_up = (_standing(pod, one, pipeline) for one in (won, second))
+    data = pipeline.data_nodes(view, pod)
     for part in PARTS:
+        if part == LATE and data is not None and (more := data.score(won) - data.score(second)):
+            return DATA, more
         if part == "others_left" and not pod.gpu_requests:
             margin: float = second.device_rank - won.device_rank
         else:
             margin = getattr(runner_up, part) - getattr(winner, part)
         if margin:
-            return Ranking(winner, runner_up, part, margin)
+            return part, margin
     tie_score = pipeline.tie_score(view, pod)
     if tie_score is not None and (margin := tie_score(second) - tie_score(won)):
-        return Ranking(winner, runner_up, IMAGES, margin)
-    return Ranking(winner, runner_up, "name")
+        return IMAGES, margin
+    return "name", 0
 
 
 def _standing(pod: Pod, node_info: NodeInfo, pipeline: Pipeline) -> NodeScore:

@@ -19,6 +19,8 @@ from scheduler.framework.plugin import (
     Check,
     ClassFilter,
     ComparesNodes,
+    DataNodes,
+    FindData,
     NamedNodes,
     NodeFilter,
     NodeKey,
@@ -56,8 +58,8 @@ class PreFiltered(msgspec.Struct, frozen=True):
 #: What PreFilter leaves of most pods.
 EVERY_NODE = PreFiltered()
 
-#: The sort key of a feasible node: soft penalties, each plugin's key, the tie break, the name.
-#: Smaller is better.
+#: The sort key of a feasible node: soft penalties, each plugin's key, the pod's data if it has any,
+#: each plugin's late key, the tie break, the name. Smaller is better.
 Score = tuple[int, tuple[tuple[float, ...], ...], int, str]
 #: What decides between nodes that are equal otherwise, for one pod.
 TieScore = Callable[[NodeInfo], int]
@@ -75,6 +77,7 @@ class ExtensionPoints(msgspec.Struct, frozen=True, kw_only=True):
     node_filters: tuple[Check, ...]
     filters: tuple[Check, ...]
     tie_breaks: tuple[TieBreak, ...]
+    data_nodes: tuple[FindData, ...]
     reserves: tuple[Reserve, ...]
     pre_binds: tuple[PreBind, ...]
     queueing_hints: tuple[QueueingHint, ...]
@@ -91,6 +94,7 @@ class ExtensionPoints(msgspec.Struct, frozen=True, kw_only=True):
             node_filters=node_filters,
             filters=class_filters + node_filters,
             tie_breaks=tuple(one.tie_break for one in plugins if one.tie_break is not None),
+            data_nodes=tuple(one.data_nodes for one in plugins if one.data_nodes is not None),
             reserves=tuple(one.reserve for one in plugins if one.reserve is not None),
             pre_binds=tuple(one.pre_bind for one in plugins if one.pre_bind is not None),
             queueing_hints=tuple(
@@ -221,14 +225,35 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
 
         return total
 
+    def data_nodes(self, view: View, pod: Pod) -> DataNodes | None:
+        """Where the pod has data; the first plugin that knows of any answers."""
+        for one in self.points(pod).data_nodes:
+            if (found := one(view, pod)) is not None:
+                return found
+        return None
+
     def score(
-        self, pod: Pod, node_info: NodeInfo, soft_penalty: int, tie_score: TieScore | None = None
+        self,
+        pod: Pod,
+        node_info: NodeInfo,
+        soft_penalty: int,
+        tie_score: TieScore | None = None,
+        data: DataNodes | None = None,
     ) -> Score:
         """The sort key of one feasible node with this soft penalty."""
         assert node_info.node is not None
         tie = 0 if tie_score is None else -tie_score(node_info)
-        keys = tuple([key(pod, node_info, self) for key in self._node_keys])
-        return (soft_penalty, keys, tie, node_info.node.name)
+        return (soft_penalty, self._keys(pod, node_info, data), tie, node_info.node.name)
+
+    def _keys(
+        self, pod: Pod, node_info: NodeInfo, data: DataNodes | None
+    ) -> tuple[tuple[float, ...], ...]:
+        keys = [key(pod, node_info, self) for key in self._node_keys]
+        if data is not None:
+            keys.append((-data.score(node_info),))
+        for key in self._late_keys:
+            keys.append(key(pod, node_info, self))  # noqa: PERF401 - there is one
+        return tuple(keys)
 
     def compared_score(
         self,
@@ -236,6 +261,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         node_info: NodeInfo,
         totals: tuple[int, int],
         tie_score: TieScore | None = None,
+        data: DataNodes | None = None,
     ) -> Score:
         """The same for a node with these sums of ``normalized_scores``.
 
@@ -245,7 +271,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         """
         assert node_info.node is not None
         preferences, others = totals
-        keys = tuple([key(pod, node_info, self) for key in self._node_keys])
+        keys = self._keys(pod, node_info, data)
         if self.is_balanced(pod):
             keys = ((node_info.device_rank, -others), *keys)
         tie = 0 if tie_score is None else -tie_score(node_info)
@@ -345,6 +371,10 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _node_keys(self) -> tuple[NodeKey, ...]:
         return tuple(one.node_key for one in self.plugins if one.node_key is not None)
+
+    @cached_property
+    def _late_keys(self) -> tuple[NodeKey, ...]:
+        return tuple(one.late_key for one in self.plugins if one.late_key is not None)
 
 
 def first_rejection(pod: Pod, node_info: NodeInfo, filters: tuple[Check, ...]) -> Reasons:

@@ -6,7 +6,8 @@ Filter     ``filters``: whether the pod fits on one node, and the reasons if not
 Score      ``soft_penalty`` per node class, then ``node_key`` per node; smaller is better.
            ``normalized_scores`` of all feasible nodes instead of ``soft_penalty`` where a plugin
            ``compares_nodes``, and for pods that request no GPU. ``tie_break`` between nodes that
-           are equal for a pod with GPUs.
+           are equal for a pod with GPUs. ``data_nodes``, then ``late_key``, between ``node_key``
+           and ``tie_break``.
 PostFilter ``post_filter``: after every node rejected the pod; may choose pods to preempt.
 Reserve    ``reserve``: the pod's devices on the chosen node; may still reject the pod.
 PreBind    ``pre_bind``: objects that the Binding waits for; may still reject the pod.
@@ -169,6 +170,21 @@ ComparesNodes = Callable[[View, Pod, Settings], frozenset[str]]
 NO_LABELS: Final[frozenset[str]] = frozenset()
 #: A score of nodes that are equal otherwise, more is better; None if they are equal in it too.
 TieBreak = Callable[[View, Pod], Callable[[NodeInfo], int] | None]
+
+
+class DataNodes(msgspec.Struct, frozen=True):
+    """Where a pod has data: more of the ``score`` is better.
+
+    It reads of a node no more than its name and labels. ``names`` are nodes with such data that are
+    not told by a label of the pod (``Pod.label_keys``).
+    """
+
+    score: Callable[[NodeInfo], int]
+    names: frozenset[str] = frozenset()
+
+
+#: None if the pod has no data on nodes.
+FindData = Callable[[View, Pod], DataNodes | None]
 NodeKey = Callable[[Pod, NodeInfo, Settings], tuple[float, ...]]
 
 
@@ -247,6 +263,8 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     compares_nodes: ComparesNodes | None = None
     normalized_scores: tuple[NormalizedScore, ...] = ()
     node_key: NodeKey | None = None
+    data_nodes: FindData | None = None
+    late_key: NodeKey | None = None
     tie_break: TieBreak | None = None
     post_filter: PostFilter | None = None
     post_filter_hint: PostFilterHint | None = None

@@ -44,6 +44,7 @@ DEVICE_ID_LENGTH_MAX: Final = 512
 INJECTED_BYTES_MAX: Final = 1_048_576
 LABELS_OF_A_POD_MAX: Final = 32
 LABELS_MAX: Final = 128
+DATA_NAMES_MAX: Final = 16
 DECISION_STEPS_MAX: Final = 200_000
 RESERVED_PER_NAMESPACE_MAX: Final = 64
 RESERVED_MAX: Final = 256
@@ -186,6 +187,10 @@ TABLE: Final = (
         "DEVICE_ID_LENGTH_MAX", DEVICE_ID_LENGTH_MAX, "characters",
         "a name or an id in a pod's `allocatedResourcesStatus`", "the field is ignored",
         "a driver, a pool and a device have at most about 400",
+    ),
+    Limit(
+        "DATA_NAMES_MAX", DATA_NAMES_MAX, "names", "annotation `gpu-scheduler.io/data`",
+        "further names are ignored", "a pod reads a few data sets",
     ),
     Limit(
         "LABELS_OF_A_POD_MAX", LABELS_OF_A_POD_MAX, "labels",

@@ -66,6 +66,8 @@ NUMBERED: Final = PREFIX + "devices"  # node label; value "numbered"
 UNUSABLE_DEVICES: Final = PREFIX + "unusable-devices"
 #: Node annotation: the ids of its GPUs in the order of their indexes, such as ``GPU-a,GPU-b``.
 GPU_IDS: Final = PREFIX + "gpu-ids"
+#: Node label: the data set on the node; pod annotation: data sets, separated by commas.
+DATA: Final = PREFIX + "data"
 MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"
@@ -168,6 +170,14 @@ REPLICAS: Final = ".replicas"  # suffix of a resource: the node label with the n
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
+
+#: The node labels by which cluster-autoscaler expects whole GPUs, of GKE, EKS, AKS and Alibaba.
+CLOUD_GPU_LABELS: Final = (
+    "cloud.google.com/gke-accelerator",
+    "k8s.amazonaws.com/accelerator",
+    "kubernetes.azure.com/accelerator",
+    "aliyun.accelerator/nvidia_name",
+)
 
 CUDA_ENV: Final = "CUDA_VISIBLE_DEVICES"
 

@@ -17,6 +17,7 @@ from scheduler.framework.plugin import Plugin
 from scheduler.framework.settings import Settings
 from scheduler.model.reasons.reason_code import ReasonCode
 from scheduler.plugins import (
+    data_locality,
     gpu_memory,
     granted_tier,
     image_locality,
@@ -72,6 +73,7 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
     gpu_map.PLUGIN,
     granted_tier.PLUGIN,
     node_avoidance.PLUGIN,
+    data_locality.PLUGIN,
     image_locality.PLUGIN,
     preemption.PLUGIN,
 )

@@ -140,7 +140,7 @@ def leftover(pod: Pod, node_info: NodeInfo) -> tuple[int, int, int]:
     wanted = others = 0
     requested = pod.gpu_requests
     free = node_info.left
-    cpu = free.get(well_known.CPU, 0) - pod.requests.get(well_known.CPU, 0)
+    cpu = _cpu_left(pod, node_info)
     if node_info.is_dynamic and requested and node_info.gpus is not None:
         # With dynamic MIG the number of instances is not fixed: the leftover is counted in memory
         # slices.
@@ -153,15 +153,25 @@ def leftover(pod: Pod, node_info: NodeInfo) -> tuple[int, int, int]:
     return (wanted, others, cpu)
 
 
-def best_fit(pod: Pod, node_info: NodeInfo, settings: Settings) -> tuple[int, int, int]:
-    """The leftovers as a sort key; the spreading policy prefers large leftovers."""
-    devices, others, cpu = leftover(pod, node_info)
+def _cpu_left(pod: Pod, node_info: NodeInfo) -> int:
+    return node_info.left.get(well_known.CPU, 0) - pod.requests.get(well_known.CPU, 0)
+
+
+def device_fit(pod: Pod, node_info: NodeInfo, settings: Settings) -> tuple[int, int]:
+    """The devices that are left as a sort key; the spreading policy prefers many.
+
+    A pod without a device request avoids devices under both policies.
+    """
+    devices, others, _ = leftover(pod, node_info)
     if not pod.gpu_requests:
-        others = node_info.device_rank
-    if not settings.spreads:
-        return (devices, others, cpu)
-    # A pod without a device request avoids devices under both policies.
-    return (-devices, -others, -cpu) if pod.gpu_requests else (devices, others, -cpu)
+        return (devices, node_info.device_rank)
+    return (-devices, -others) if settings.spreads else (devices, others)
+
+
+def cpu_fit(pod: Pod, node_info: NodeInfo, settings: Settings) -> tuple[int]:
+    """The CPU that is left, in the same manner."""
+    cpu = _cpu_left(pod, node_info)
+    return (-cpu,) if settings.spreads else (cpu,)
 
 
 def least_allocated(
@@ -227,7 +237,8 @@ PLUGIN: Final = Plugin(
         NO_DEVICE_CLASS,
     ),
     filters=(NodeFilter(check),),
-    node_key=best_fit,
+    node_key=device_fit,
+    late_key=cpu_fit,
     normalized_scores=(
         NormalizedScore(weight=1, score=least_allocated, is_preference=False, is_of_node=True),
         NormalizedScore(weight=1, score=balanced_allocation, is_preference=False, is_of_node=True),

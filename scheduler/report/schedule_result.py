@@ -19,7 +19,7 @@ from scheduler.model.actions import (
 )
 from scheduler.model.gpu.device import format_devices
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reasons.condition_reason import ConditionReason
+from scheduler.model.reasons import autoscaling
 from scheduler.report.decisions.journal import Record
 from scheduler.report.metrics import Metrics
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
@@ -98,11 +98,11 @@ def unscheduled(
     """
     diagnosis = rejection.diagnosis
     codes = diagnosis.codes()
-    reason = diagnosis.condition_reason(is_mapped=pod.map_text is not None)
-    waits_for = awaited if reason is ConditionReason.UNSCHEDULABLE else ""
-    waits_for = rejection.nominated_node or waits_for
-    if waits_for:
-        reason = ConditionReason.WAITING_FOR_CAPACITY
+    reason, waits_for = autoscaling.shown(
+        diagnosis.condition_reason(is_mapped=pod.map_text is not None),
+        nominated=rejection.nominated_node,
+        awaited=awaited,
+    )
     result = "error" if INTERNAL in codes else "unschedulable"
     metrics.attempts.labels(result, metrics.profile).inc()
     for code in codes:

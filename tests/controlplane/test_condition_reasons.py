@@ -10,7 +10,7 @@ import yaml
 
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.partition_operator import CUTS, CutOperator
-from tests.controlplane.workloads import Json, Watcher, node_of, pod
+from tests.controlplane.workloads import Watcher, node_of, pod
 from tests.fake_autoscalers import wants_a_node
 from tools.controlplane import ControlPlane
 from tools.product import Product
@@ -32,25 +32,6 @@ def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield running
 
 
-def reason(item: Json) -> str:
-    """The reason of the PodScheduled condition while it is False."""
-    conditions = item.get("status", {}).get("conditions", ())
-    found = [
-        one for one in conditions if one["type"] == "PodScheduled" and one["status"] == "False"
-    ]
-    return str(found[0]["reason"]) if found else ""
-
-
-def told(here: Watcher, name: str, *reasons: str) -> Json:
-    """The pod once its condition has one of these reasons."""
-    found: Json = here.client.wait_for(
-        f"{here.pods_path}/{name}",
-        lambda seen: seen is not None and reason(seen) in reasons,
-        what=f"{name} to wait for {' or '.join(reasons)}",
-    )
-    return found
-
-
 def test_autoscaler_buys_no_node_for_unfixable_pods(here: Watcher, kwok_node: MakeNode) -> None:
     kwok_node("node1", gpus=4)
     text = (CASES / "14-unschedulable-for-ever.yaml").read_text(encoding="utf-8")
@@ -59,11 +40,11 @@ def test_autoscaler_buys_no_node_for_unfixable_pods(here: Watcher, kwok_node: Ma
         here.create(one)
 
     waiting = [
-        told(here, "jupyter-home", "WaitingForVolume"),
-        told(here, "badmap-7", "IndexNotInMap"),
+        here.wait_reason("jupyter-home", "WaitingForVolume"),
+        here.wait_reason("badmap-7", "IndexNotInMap"),
     ]
     # As kube-scheduler writes it: autoscalers try pod affinity themselves before they buy.
-    missing = told(here, "devpod", "Unschedulable")
+    missing = here.wait_reason("devpod", "Unschedulable")
 
     assert len(pods) == len(waiting) + 1
     assert not any(map(wants_a_node, waiting))
@@ -75,7 +56,7 @@ def test_autoscaler_buys_a_node_that_helps(here: Watcher, kwok_node: MakeNode) -
     kwok_node("node1", gpus=2)
     here.create(pod("larger", limits={"nvidia.com/gpu": "3"}))
 
-    waiting = told(here, "larger", "Unschedulable")
+    waiting = here.wait_reason("larger", "Unschedulable")
 
     assert wants_a_node(waiting)
     here.wait_explained(
@@ -93,11 +74,11 @@ def test_node_is_nominated_only_while_it_is_partitioned(
             operator.is_mute = True
             kwok_node("dynamic-mig", labels=DYNAMIC)
             here.create(pod("a", limits={TWO: "1"}))
-            waiting = told(here, "a", "WaitingForCapacity")
+            waiting = here.wait_reason("a", "WaitingForCapacity")
             assert waiting["status"]["nominatedNodeName"] == "dynamic-mig"
             assert not wants_a_node(waiting)
 
-            failed = told(here, "a", "SchedulerError", "Unschedulable")
+            failed = here.wait_reason("a", "SchedulerError", "Unschedulable")
             assert "nominatedNodeName" not in failed["status"]
 
             operator.is_mute = False
@@ -122,7 +103,7 @@ def test_a_pod_on_its_partitioned_node_has_no_nominated_node(
             operator.is_mute = True
             kwok_node("nominated-first", labels=DYNAMIC)
             here.create(pod("a", limits={TWO: "1"}))
-            waiting = told(here, "a", "WaitingForCapacity")
+            waiting = here.wait_reason("a", "WaitingForCapacity")
             assert waiting["status"]["nominatedNodeName"] == "nominated-first"
 
             operator.is_mute = False

@@ -161,6 +161,15 @@ class Watcher:
         )
         return answer
 
+    def wait_reason(self, name: str, *reasons: str) -> Json:
+        """Wait until a pod's condition has one of these reasons."""
+        answer: Json = self.client.wait_for(
+            f"{self.pods_path}/{name}",
+            lambda seen: seen is not None and waits_for(seen) in reasons,
+            what=f"pod {name} to wait for {' or '.join(reasons)}",
+        )
+        return answer
+
     def events(self, name: str) -> list[Json]:
         """The events about one pod."""
         path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
@@ -206,10 +215,20 @@ def tier(item: Json) -> dict[str, str]:
 
 def why(item: Json) -> str:
     """The message of the PodScheduled condition when it is False."""
+    return str(_refusal(item).get("message", ""))
+
+
+def waits_for(item: Json) -> str:
+    """The reason of the PodScheduled condition when it is False."""
+    return str(_refusal(item).get("reason", ""))
+
+
+def _refusal(item: Json) -> Json:
     for condition in item.get("status", {}).get("conditions", []):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return str(condition.get("message", ""))
-    return ""
+            found: Json = condition
+            return found
+    return {}
 
 
 @contextmanager

@@ -49,6 +49,8 @@ def nodes(draw: st.DrawFn) -> Node:
         allocatable.pop(well_known.GPU, None)
     if draw(st.booleans()):
         labels["gpu-scheduler.io/devices"] = "numbered"
+    if draw(st.integers(0, 2)) == 0:
+        labels[well_known.DATA] = draw(st.sampled_from(("set-a", "set-b")))
     return Node(
         name=name,
         images=tuple(
@@ -88,6 +90,9 @@ def pods(draw: st.DrawFn) -> Pod:
         namespace="d",
         scheduler_name="gpu-scheduler",
         requests=requests,
+        annotations=draw(
+            st.sampled_from(({}, {}, *({well_known.DATA: one} for one in ("set-a", "set-a,set-b"))))
+        ),
         images=draw(st.sampled_from(((), ("app:1",), ("app:1", "app:2", "other:1")))),
         node_selector=selector,
         required_terms=draw(st.sampled_from((None, None, None, (zone,), (field,), ()))),
@@ -135,6 +140,7 @@ def agree(cluster: Cluster | WhatIfView, pod: Pod) -> str | None:
             Budget(10**9),
             pipeline,
             tie_score=pipeline.tie_score(cluster, pod),
+            data=pipeline.data_nodes(cluster, pod),
         )
         assert (found and found.node) == (scanned and scanned.node), f"spread={spread}"
         found_names.append(found.node.name if found and found.node else None)

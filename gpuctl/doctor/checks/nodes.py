@@ -33,6 +33,7 @@ def on_nodes(facts: Facts) -> Iterable[Finding]:
     yield _advertisers(with_gpus, facts, served)
     yield _numbers(facts)
     yield from _partition(with_gpus, served)
+    yield from _unready(with_gpus)
 
 
 def _served(facts: Facts) -> set[str]:
@@ -184,6 +185,28 @@ def _partition(nodes: list[Node], served: set[str]) -> Iterable[Finding]:
         )
     elif by_dra:
         yield ok("partition", f"a taint keeps other pods from the {len(by_dra)} nodes of {DRIVER}")
+
+
+def _unready(nodes: list[Node]) -> Iterable[Finding]:
+    """Nodes that cluster-autoscaler takes for unready (kubernetes/autoscaler#8095): they have the
+    cloud's label of GPUs, and no whole GPU; it does not know the names of MIG instances.
+    """
+    found = [
+        node
+        for node in nodes
+        if node.cloud_label
+        and not node.offers.get(well_known.GPU)
+        and any(map(well_known.is_mig, filter(node.offers.get, node.offers)))
+    ]
+    if found:
+        yield warn(
+            "autoscaler",
+            f"cluster-autoscaler takes {listed([node.name for node in found])} for unready, and may"
+            f" add no node to their group: label {found[0].cloud_label}, MIG instances, and no"
+            f" {well_known.GPU}",
+            "leave one GPU of each node whole, use the MIG strategy single, or give such nodes a"
+            " group of fixed size (docs/autoscalers.md)",
+        )
 
 
 def _is_device(offer: tuple[str, int]) -> bool:

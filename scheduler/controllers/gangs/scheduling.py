@@ -26,6 +26,7 @@ from scheduler.framework.budget import Budget
 from scheduler.framework.decision import PendingPlacement, Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.actions import DropPlacement
+from scheduler.model.reasons.autoscaling import text_class
 from scheduler.model.reasons.reason import sentence
 from scheduler.report.decisions.journal import DecisionContext, Journal, Record
 from scheduler.state import event as ev
@@ -86,7 +87,7 @@ class GangScheduling:
         self._rejects = rejects
         self.held = HeldPlaces(cluster)
         self._states = states
-        #: What the members were told last.
+        #: The class of the text that the members were told last.
         self._reported: WeakKeyDictionary[Gang, str] = WeakKeyDictionary()
 
     def decide(
@@ -172,14 +173,17 @@ class GangScheduling:
         now: float,
         share_s: float,
     ) -> None:
-        """All members wait for the same; a member is told once what has not changed."""
-        text, leader = sentence(rejection.diagnosis), members[-1]
-        is_news = self._reported.get(gang) != text
+        """All members wait for the same. Only the leader is told of new numbers in the same text:
+        otherwise each new member would cost a write for every one before it.
+        """
+        told, leader = sentence(rejection.diagnosis), members[-1]
+        is_news = self._reported.get(gang) != text_class(told)
         if gang.is_complete:
-            self._states.reject(gang, UNSCHEDULABLE, text)
-        self._reported[gang] = text
+            self._states.reject(gang, UNSCHEDULABLE, told)
+        self._reported[gang] = text_class(told)
         for one in members:
-            if is_news or one is leader or not one.code:
+            names_node = self._cluster.pods[one.pod.uid].nominated_node  # it may have lapsed
+            if is_news or one is leader or not one.code or names_node:
                 own = msgspec.structs.replace(rejection, pod=one.pod)
                 cycle.report_rejection(one, own, now, share_s)
         condition = requeue_condition(rejection.diagnosis, rejection.node_name)

@@ -13,6 +13,7 @@ import msgspec
 from scheduler.model import well_known
 from scheduler.model.cached import cached
 from scheduler.model.dra.pod_claims import NO_CLAIMS
+from scheduler.model.limits import DATA_NAMES_MAX
 from scheduler.model.pods.pod_affinity import NO_AFFINITY
 from scheduler.model.pods.pod_object import PodObject
 from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Role, Unread
@@ -40,6 +41,7 @@ _NOT_PLAIN: Final = frozenset(
         well_known.WANTED_MEMORY,
         well_known.MEMORY_GIVEN,
         well_known.ORIGINAL,
+        well_known.DATA,
     )
 )
 
@@ -69,12 +71,25 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
     @cached
     def constraints(self) -> tuple[object, ...]:
         """The pod's constraints on a node's labels and taints; equal ones match the same nodes."""
-        return (
+        found: tuple[object, ...] = (
             tuple(sorted(self.node_selector.items())),
             self.required_terms,
             self.preferred_terms,
             self.tolerations,
         )
+        return found if self.is_plain or not self.data_names else (*found, self.data_names)
+
+    @cached
+    def data_names(self) -> tuple[str, ...]:
+        """The data sets that the pod reads (annotation), in order of their names.
+
+        An annotation ``web, imagenet`` gives ``("imagenet", "web")``.
+        """
+        text = self.annotations.get(well_known.DATA, "")
+        if not text:
+            return ()
+        first = text.split(",", DATA_NAMES_MAX)[:DATA_NAMES_MAX]
+        return tuple(sorted({one.strip() for one in first} - {""}))
 
     @cached
     def equivalence_class(self) -> EquivalenceClass:
@@ -169,7 +184,12 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
 
     @cached
     def label_keys(self) -> frozenset[str]:
-        """The node labels that the pod's selector and affinity name."""
+        """The node labels that the pod's selector, affinity and data name."""
+        if well_known.DATA in self.annotations and self.data_names:
+            return self._selected_keys() | {well_known.DATA}
+        return self._selected_keys()
+
+    def _selected_keys(self) -> frozenset[str]:
         terms = self.node_terms
         if not terms:
             return frozenset(self.node_selector) if self.node_selector else _NONE

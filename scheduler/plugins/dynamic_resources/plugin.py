@@ -56,7 +56,7 @@ NODES_MAX: Final = 64
 #: The score of a first subrequest (``FirstAvailableDeviceRequestMaxSize``).
 FIRST_SCORE: Final = 8
 #: What is lost of devices comes before the scores of cpu and memory.
-LOSS_WEIGHT: Final = 1000
+LOSS_WEIGHT: Final = 2000
 
 
 def pre_filter(view: View, pod: Pod, settings: Settings) -> Refuse | BoundFilter | None:

@@ -75,7 +75,9 @@ def post_filter(context: PostFilterContext) -> Rejection | None:
         return _told(rejection, NEVER)
     refused = _not_yet(context)
     if refused is not None:
-        waits_on, plan = context.nominated_node, _expected(context)
+        # After its last round nothing ends for it any more: it waits for no node.
+        waits_on = "" if refused == EXHAUSTED else context.nominated_node
+        plan = _expected(context) if waits_on else None
         return _told(rejection, refused, nominated_node=waits_on, plan=plan)
     found, unhelpful = find_candidates(context)
     if not found:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.framework.settings import Settings
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions, PartitionState
 from scheduler.model.crd.migration import holder
 from scheduler.plugins import default_pipeline
@@ -101,16 +102,59 @@ async def test_autoscaler_buys_nothing_while_partitioning() -> None:
         assert not wants_a_node(seen("a", said[1], ""))
 
 
-async def test_autoscaler_buys_nothing_for_a_migrating_pod() -> None:
-    migration = restoring("restore-1-aa")
-    async with playing(Stage()) as stage:
-        stage.loop.cluster.nominations.hold(holder(migration))
-        moved = {
-            "owner": "Deployment/web@r1",
-            "mig": {"2g.20gb": 1},
-            "annotations": {"gpu-scheduler.io/migration": migration.id},
-        }
-        said = await refusal(stage, node("n1", mig={"1g.10gb": 1}), fields=moved, name="web-1")
+MIGRATION = restoring("restore-1-aa")
 
-        assert said == ("WaitingForCapacity", False)
-        assert stage.recorder.nominated["web-1"] == migration.node_name
+
+async def migrating(stage: Stage) -> tuple[str, bool]:
+    """The reason of a pod that waits for the capacity of an open migration."""
+    stage.loop.cluster.nominations.hold(holder(MIGRATION))
+    moved = {
+        "owner": "Deployment/web@r1",
+        "mig": {"2g.20gb": 1},
+        "annotations": {"gpu-scheduler.io/migration": MIGRATION.id},
+    }
+    there = node(MIGRATION.node_name, mig={"1g.10gb": 1})
+    return await refusal(stage, there, fields=moved, name="web-1")
+
+
+async def later(stage: Stage) -> None:
+    """Everything that happens within three seconds has happened."""
+    for _ in range(3):
+        await stage.quiet()
+        stage.pass_time(1.1)
+    await stage.quiet()
+
+
+async def test_autoscaler_buys_nothing_for_a_migrating_pod() -> None:
+    async with playing(Stage()) as stage:
+        assert await migrating(stage) == ("WaitingForCapacity", False)
+        assert stage.recorder.nominated["web-1"] == MIGRATION.node_name
+
+        await later(stage)
+        assert len(stage.recorder.said) == 1, "the nomination holds, so nothing is decided again"
+
+
+async def test_nomination_lapses_with_its_migration() -> None:
+    async with playing(Stage()) as stage:
+        await migrating(stage)
+        stage.loop.cluster.release_migration(MIGRATION.id)
+        await later(stage)
+
+        assert [one[1] for one in stage.recorder.said] == ["WaitingForCapacity", "Unschedulable"]
+        assert stage.recorder.nominated["web-1"] == ""
+
+
+async def test_nomination_lapses_with_its_node() -> None:
+    preempting = default_pipeline(Settings(maps_allow="all", preemption="own"))
+    async with playing(Stage(preempting)) as stage:
+        stage.see(ev.PodUpdated(pod("low", gpus=1, node="n1", phase="Running")))
+        one = node("n1", gpus=1)
+        said = await refusal(stage, one, fields={"gpus": 1, "priority": 9})
+        assert (*said, stage.recorder.nominated["a"]) == ("WaitingForCapacity", False, "n1")
+
+        stage.see(ev.NodeDeleted("n1"), ev.NodeUpdated(node("n2")))
+        await later(stage)
+
+        assert [one[1] for one in stage.recorder.said] == ["WaitingForCapacity", "Unschedulable"]
+        assert stage.recorder.nominated["a"] == ""
+        assert stage.loop.cluster.nominated == {}

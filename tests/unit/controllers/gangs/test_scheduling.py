@@ -97,6 +97,35 @@ async def test_an_unchanged_reason_is_told_to_the_leader_only(stage: Stage) -> N
     assert (before, len(stage.recorder.said)) == (3, 4)
 
 
+async def test_new_numbers_are_told_to_the_leader_only(stage: Stage) -> None:
+    stage.see(ev.NodeUpdated(node(gpus=4)))
+    seen(stage, *members(2, 4, gpus=1, owner="Job/train"))
+    await stage.quiet()
+    stage.pass_time(2)
+    await stage.quiet()
+    assert [name for name, _, _ in stage.recorder.said] == ["train-1", "train-0"]
+    stage.recorder.said.clear()
+
+    seen(stage, members(3, 4, gpus=1, owner="Job/train")[2])
+    await stage.quiet()
+    stage.pass_time(11)
+    await stage.quiet()
+
+    told = [(name, text.partition(": ")[2]) for name, _, text in stage.recorder.said]
+    text = "waiting for members 3/4 of group train."
+    assert told == [("train-2", text), ("train-0", text)]
+
+
+async def test_gang_with_an_unknown_profile_asks_for_no_node(stage: Stage) -> None:
+    a100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+    stage.see(ev.NodeUpdated(node(gpus=2, labels=a100)))
+    seen(stage, *members(2, 2, mig={"9g.99gb": 1}))
+
+    said = [await stage.recorder.next() for _ in range(2)]
+
+    assert {reason for _, reason, _ in said} == {"NoSuchProfile"}
+
+
 async def test_a_waiting_gang_lets_smaller_pods_through(stage: Stage) -> None:
     stage.see(ev.NodeUpdated(node(gpus=2)))
     seen(stage, *members(3, 3, gpus=1), pod("single", gpus=2, created=9))

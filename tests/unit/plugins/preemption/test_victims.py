@@ -9,6 +9,7 @@ import pytest
 
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Preemption, Rejection
+from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod, Unread
 from scheduler.model.reasons.reason import sentence
 from tests.builders import GPU, cluster, node, pod
@@ -211,7 +212,10 @@ def test_a_preemptor_has_five_rounds_in_ten_minutes() -> None:
         preemption(state, waiting)
         state.preemptions.begin(waiting.uid, frozenset(), float(number))
 
-    assert "five times within ten minutes" in sentence(rejection(state, waiting).diagnosis)
+    state.nominate(waiting, "n1", Devices())
+    exhausted = rejection(state, waiting)
+    assert "five times within ten minutes" in sentence(exhausted.diagnosis)
+    assert exhausted.nominated_node == "", "nothing ends for it there"
 
     assert state.preemptions.pass_time(601.0) == [waiting.uid]
     preemption(state, waiting)
