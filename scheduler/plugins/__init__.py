@@ -40,6 +40,7 @@ from scheduler.plugins.gpu import devices as gpu_devices
 from scheduler.plugins.gpu import gpu_map
 from scheduler.plugins.groups import plugin as groups
 from scheduler.plugins.preemption import plugin as preemption
+from scheduler.plugins.teams import plugin as teams
 from scheduler.plugins.volumes import (
     node_volume_limits,
     volume_binding,
@@ -73,6 +74,7 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
     granted_tier.PLUGIN,
     node_avoidance.PLUGIN,
     image_locality.PLUGIN,
+    teams.PLUGIN,
     preemption.PLUGIN,
 )
 

@@ -22,6 +22,7 @@ from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.gang import PodGroup
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
+from scheduler.model.teams.team import TeamTable
 from scheduler.model.volumes.storage import StorageObject
 from scheduler.model.volumes.volume_plan import VolumePlan
 from scheduler.state.cache.cluster import Assumption, Cluster
@@ -125,6 +126,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     index_attributes: dict[str, str] = {}
     released: dict[str, tuple[str, ...]] = {}
     pod_groups: tuple[PodGroup, ...] | None = None
+    teams: TeamTable | None = None
 
 
 def take(
@@ -194,6 +196,7 @@ def take(
         expected=dict(cluster.nominations.expected),
         planned=dict(cluster.nominations.plans),
         pod_groups=cluster.gangs.groups() if cluster.gangs.is_served else None,
+        teams=cluster.teams.table,
     )
 
 
@@ -230,6 +233,7 @@ def restore(state: ClusterSnapshot) -> Cluster:
     for name in state.settled:
         cluster.nodes.settle(name)
     cluster.quotas.replace(state.quotas)
+    cluster.set_teams(state.teams)
     _restore_preemption(cluster, state)
     return cluster
 
