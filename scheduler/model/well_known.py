@@ -126,6 +126,7 @@ GROVE_SET: Final = "app.kubernetes.io/part-of"
 GROVE_POD: Final = "grove.io/podclique-pod-index"
 GROVE_GROUP: Final = "grove.io/podcliquescalinggroup-replica-index"
 GROVE_REPLICA: Final = "grove.io/podcliqueset-replica-index"
+KUEUE: Final = "kueue.x-k8s.io/"  # the prefix of its labels and annotations
 KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"  # annotation
 KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"

@@ -19,7 +19,12 @@ from tools.charts.values import Value
 
 #: Configuration name in values.yaml -> its struct, and the sections that the chart sets itself;
 #: `make charts` fails if the struct lacks one of those sections.
-STRUCTS: Final = {"Scheduler": Scheduler, "FakeGpu": FakeGpu, "Prices": PriceFile, "TeamQuotas": TeamDocument}
+STRUCTS: Final = {
+    "Scheduler": Scheduler,
+    "FakeGpu": FakeGpu,
+    "Prices": PriceFile,
+    "TeamQuotas": TeamDocument,
+}
 OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "Scheduler": {
         "Config": (

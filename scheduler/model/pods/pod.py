@@ -124,6 +124,11 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
         )
 
     @property
+    def names_kueue(self) -> bool:
+        """Whether it has any mark of Kueue, also one that its author writes."""
+        return any(key.startswith(well_known.KUEUE) for key in (*self.labels, *self.annotations))
+
+    @property
     def is_reclaimable(self) -> bool:
         """Whether it may run above its team's guarantee, from where it can be taken back."""
         return self.annotations.get(well_known.RECLAIMABLE) != "false"

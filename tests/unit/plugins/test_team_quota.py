@@ -41,6 +41,7 @@ def holding(count: int, namespace: str = "a", **fields: Any) -> Pod:
     return pod(f"held-{namespace}", node="n1", namespace=namespace, gpus=count, **fields)
 
 
+@pytest.mark.contract("S4-25")
 @pytest.mark.parametrize(
     ("held", "asking", "reason"),
     [

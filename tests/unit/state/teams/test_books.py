@@ -39,6 +39,7 @@ def used(state: Cluster) -> dict[str, GpuAmount]:
     return {name: one for name, one in found.items() if one}
 
 
+@pytest.mark.contract("S4-25")
 @pytest.mark.parametrize(
     ("held", "expected"),
     [
