@@ -1,14 +1,15 @@
 """``python -m bench.teams``: fair shares of 20 teams over two simulated hours, on the pure core.
 
 Each team wants a constant number of GPUs: a job that ends is submitted again. After an hour the
-demand of some teams changes. Entitled work that finds no room takes back what others borrowed; a
+demand of some teams changes. In the last third of each hour no job ends, so the demand is steady. Entitled work that finds no room takes back what others borrowed; a
 victim ends after a grace time and waits again. The last line is JSON::
 
     {"fairness_error_points": ..., "evictions_steady": ..., "entitled_wait_max_s": ...}
 
 ``fairness_error_points`` is the mean over time of the largest difference between the share of a
 team and what it is entitled to, in points of the cluster, from the settling time after each change
-on. Nothing reads a clock.
+on; ``evictions_steady`` those after two minutes without an end of a job. Nothing reads a
+clock.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.model.teams.amount import MIB_PER_GB, SLICE, GpuAmount
+from scheduler.model.teams.amount import MIB_PER_GB, NOTHING, SLICE, GpuAmount
 from scheduler.model.teams.team import Team, TeamTable
 from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
@@ -38,12 +39,15 @@ from scheduler.state.cache.cluster import Assumption
 from scheduler.state.fold import fold, notify_queue
 from scheduler.state.queue.requeue_conditions import requeue_condition
 from scheduler.state.scheduler_state import empty_state
-from scheduler.state.teams.books import total
 
 HOUR_S: Final = 3600.0
 GRACE_S: Final = 30.0
 STEP_S: Final = 10.0
 SETTLE_S: Final = 900.0
+#: After so long without an end of a job no victim is on its way any more.
+QUIET_S: Final = 120.0
+#: In the rest of each hour no job ends: the demand is steady.
+CHURN_S: Final = 2400.0
 GPUS_OF_A_NODE: Final = 8
 WHOLE: Final = GpuAmount(7 * SLICE, 80 * MIB_PER_GB)
 PRODUCT: Final = "NVIDIA-A100-SXM4-80GB"
@@ -63,8 +67,16 @@ class Simulation:
     """One cluster with teams, whose jobs are single pods of 1 to 4 GPUs."""
 
     def __init__(
-        self, guarantees: Mapping[str, int], nodes: int, seed: int, sizes: Sequence[int] = (1, 2, 4)
+        self,
+        guarantees: Mapping[str, int],
+        nodes: int,
+        seed: int,
+        sizes: Sequence[int] = (1, 2, 4),
+        *,
+        jobs_end: bool = True,
     ) -> None:
+        #: Whether jobs end by themselves; if not, the demand stays as it is.
+        self.jobs_end = jobs_end
         self._rng = random.Random(seed)
         self._sizes = sizes
         pipeline = default_pipeline(Settings())
@@ -88,7 +100,10 @@ class Simulation:
         self.gpus = nodes * GPUS_OF_A_NODE
         self._demand: dict[str, int] = {}
         self._wanted: dict[str, int] = dict.fromkeys(guarantees, 0)
+        #: When jobs end, in time of work, and when victims do.
         self._ends: list[tuple[float, str]] = []
+        self._victim_ends: list[tuple[float, str]] = []
+        self._worked = 0.0
         self._ending: set[str] = set()
         self._entitled_since: dict[str, float] = {}
         #: Pods that were rejected, and those of them for which victims end until then.
@@ -113,16 +128,15 @@ class Simulation:
     def step(self) -> None:
         """One step: jobs end, the queue is decided, and entitled work takes back what it lacks."""
         self.now += STEP_S
-        while self._ends and self._ends[0][0] <= self.now:
-            _, uid = heapq.heappop(self._ends)
-            self._end(uid)
+        self._worked += STEP_S if self.jobs_end else 0.0
+        for ends, until in ((self._victim_ends, self.now), (self._ends, self._worked)):
+            while ends and ends[0][0] <= until:
+                self._end(heapq.heappop(ends)[1])
         self._decide()
-        heads: dict[str, Pod] = {}
-        for pod in sorted(self._waiting.values(), key=lambda one: one.created):
-            heads.setdefault(pod.namespace, pod)
-        for uid in self._entitled_since.keys() - {one.uid for one in heads.values()}:
+        entitled = self._entitled()
+        for uid in self._entitled_since.keys() - {one.uid for one in entitled}:
             del self._entitled_since[uid]
-        for pod in heads.values():
+        for pod in entitled:
             self._reclaim(pod)
 
     def shares(self) -> dict[str, float]:
@@ -141,8 +155,8 @@ class Simulation:
         wanted = {name: float(self._demand.get(name, 0)) for name in guarantee}
         found = {name: min(guarantee[name], wanted[name]) for name in guarantee}
         rest = self.gpus - sum(found.values())
-        while rest > 1e-9:  # noqa: PLR2004 - rounding
-            open_teams = [name for name in found if wanted[name] - found[name] > 1e-9]  # noqa: PLR2004
+        while rest > 1e-9:
+            open_teams = [name for name in found if wanted[name] - found[name] > 1e-9]
             if not open_teams:
                 break
             part = min(rest / len(open_teams), *(wanted[one] - found[one] for one in open_teams))
@@ -208,27 +222,36 @@ class Simulation:
         bound = msgspec.structs.replace(pod, node_name=placement.node_name)
         self._apply(fold(self.cluster, ev.PodUpdated(bound)))
         runs_s = self._rng.uniform(0.1, 0.5) * HOUR_S
-        heapq.heappush(self._ends, (self.now + runs_s, pod.uid))
+        heapq.heappush(self._ends, (self._worked + runs_s, pod.uid))
+
+    def _entitled(self) -> list[Pod]:
+        """The oldest waiting work of each team, as far as all of it is inside the guarantee."""
+        teams = self.cluster.teams
+        asked = dict.fromkeys(self.table.teams, NOTHING)
+        is_over: set[str] = set()
+        found: list[Pod] = []
+        for pod in sorted(self._waiting.values(), key=lambda one: one.created):
+            name = pod.namespace
+            if name in is_over:
+                continue
+            asked[name] = asked[name].plus(teams.least_asked(pod))
+            if teams.is_entitled(self.table.teams[name], asked[name]):
+                found.append(pod)
+            else:
+                is_over.add(name)
+        return found
 
     def _reclaim(self, pod: Pod) -> None:
-        teams = self.cluster.teams
-        team = teams.team_of(pod.namespace)
+        self._entitled_since.setdefault(pod.uid, self.now)
         if self._asked.get(pod.uid, 0.0) > self.now:
             return  # its victims are ending
-        others = [self._waiting[uid] for uid in self._asked if uid != pod.uid]
-        own = total(teams.least_asked(one) for one in others if one.namespace == pod.namespace)
-        if team is None or not teams.is_entitled(team, teams.least_asked(pod).plus(own)):
-            self._asked.pop(pod.uid, None)
-            self._entitled_since.pop(pod.uid, None)
-            return
-        self._entitled_since.setdefault(pod.uid, self.now)
         found = plan_reclaim(self.cluster, (pod,), self._pipeline, self._may_end)
         if isinstance(found, Reclaim):
             self._asked[pod.uid] = self.now + GRACE_S + STEP_S
             for victim in found.victims:
                 self.evicted_at.append(self.now)
                 self._ending.add(victim.uid)
-                heapq.heappush(self._ends, (self.now + GRACE_S, victim.uid))
+                heapq.heappush(self._victim_ends, (self.now + GRACE_S, victim.uid))
 
     def _may_end(self, pod: Pod) -> bool:
         return pod.uid not in self._ending
@@ -246,7 +269,11 @@ def _node(name: str) -> Node:
     labels = {well_known.GPU_PRODUCT: PRODUCT}
     gpus = {well_known.GPU: GPUS_OF_A_NODE}
     return Node(
-        name=name, uid=name, labels=labels, allocatable={**gpus, well_known.PODS: 110}, capacity=gpus
+        name=name,
+        uid=name,
+        labels=labels,
+        allocatable={**gpus, well_known.PODS: 110},
+        capacity=gpus,
     )
 
 
@@ -255,7 +282,7 @@ def measure(seed: int = 1, teams: int = 20, nodes: int = 64) -> Result:
     rng = random.Random(seed)
     gpus = nodes * GPUS_OF_A_NODE
     names = [f"team-{number:02}" for number in range(teams)]
-    guarantees = {name: gpus // teams for name in names}
+    guarantees = dict.fromkeys(names, gpus // teams)
     world = Simulation(guarantees, nodes, seed)
     errors: list[float] = []
     steady = 0
@@ -264,10 +291,13 @@ def measure(seed: int = 1, teams: int = 20, nodes: int = 64) -> Result:
         world.set_demand(demand)
         begin = hour * HOUR_S
         while world.now < begin + HOUR_S:
+            world.jobs_end = world.now < begin + CHURN_S
             world.step()
             if world.now >= begin + SETTLE_S:
                 errors.append(world.error_points())
-        steady += sum(1 for at in world.evicted_at if begin + SETTLE_S <= at <= begin + HOUR_S)
+        steady += sum(
+            1 for at in world.evicted_at if begin + CHURN_S + QUIET_S <= at <= begin + HOUR_S
+        )
     return Result(
         fairness_error_points=round(sum(errors) / len(errors), 2),
         evictions_steady=steady,

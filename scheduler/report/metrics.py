@@ -133,8 +133,8 @@ GAUGES: dict[str, tuple[str, tuple[str, ...]]] = {
         (),
     ),
     "gpu_scheduler_team_guarantees_covered": (
-        "Part of all guarantees of teams that the cluster covers, from 0 to 1, by resource: slices or"
-        " memory. Below 1 every guarantee is scaled (docs/teams.md).",
+        "Part of all guarantees of teams that the cluster covers, from 0 to 1, by resource: slices"
+        " or memory. Below 1 every guarantee is scaled (docs/teams.md).",
         ("resource",),
     ),
     "gpu_scheduler_build_info": (

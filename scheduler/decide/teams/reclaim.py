@@ -9,6 +9,7 @@ entitled to its place: two teams never evict each other in turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -22,6 +23,8 @@ from scheduler.model.teams.team import Team
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.teams.books import total
 
+#: Nodes that are tried one by one for a single pod.
+NODES_MAX: Final = 16
 #: Whether a pod may be ended at all: it ran long enough, and its owner creates it again.
 MayEnd = Callable[[Pod], bool]
 
@@ -65,23 +68,48 @@ def plan_reclaim(
     asked = total(teams.least_asked(pod) for pod in asking)
     if team is None or not asked or not teams.is_entitled(team, asked):
         return NoReclaim()
+    groups = list(_groups(cluster, team, may_end))
+    found = [_try(cluster, asking, asked, groups, pipeline)]
+    if len(asking) == 1:
+        nodes = _by_node(groups)
+        found += [_try(cluster, asking, asked, there, pipeline) for there in nodes]
+    plans = [one for one in found if isinstance(one, Reclaim)]
+    if not plans:
+        return found[0]
+    return min(plans, key=lambda one: (one.released.slices, one.released.mib))
+
+
+def _by_node(groups: Iterable[_Group]) -> Iterator[list[_Group]]:
+    """The groups with pods on one node, for the nodes where most can be released."""
+    found: dict[str, list[_Group]] = {}
+    for group in groups:
+        for name in dict.fromkeys(pod.node_name for pod in group.pods):
+            found.setdefault(name, []).append(group)
+    there = sorted(found.values(), key=lambda one: -total(each.amount for each in one).slices)
+    yield from there[:NODES_MAX]
+
+
+def _try(
+    cluster: Cluster,
+    asking: Sequence[Pod],
+    asked: GpuAmount,
+    groups: Iterable[_Group],
+    pipeline: Pipeline,
+) -> Reclaim | NoReclaim:
     chosen: list[_Group] = []
-    for group in _in_order(cluster, team, may_end):
+    enough = cluster.teams.free
+    for group in _in_order(cluster, groups):
         chosen.append(group)
-        enough = teams.free.plus(total(one.amount for one in chosen))
+        enough = enough.plus(group.amount)
         if asked.fits_in(enough) and _fits(cluster, asking, chosen, pipeline):
             return _least(cluster, asking, asked, chosen, pipeline)
-    return NoReclaim(is_fragmented=bool(chosen) and asked.fits_in(_most(cluster, chosen)))
+    return NoReclaim(is_fragmented=bool(chosen) and asked.fits_in(enough))
 
 
-def _most(cluster: Cluster, groups: Iterable[_Group]) -> GpuAmount:
-    return cluster.teams.free.plus(total(one.amount for one in groups))
-
-
-def _in_order(cluster: Cluster, asking: Team, may_end: MayEnd) -> Iterator[_Group]:
+def _in_order(cluster: Cluster, every: Iterable[_Group]) -> Iterator[_Group]:
     """The groups that may end, each of the team that is most above its guarantee by then."""
     by_team: dict[str, list[_Group]] = {}
-    for group in _groups(cluster, asking, may_end):
+    for group in every:
         by_team.setdefault(group.team.name, []).append(group)
     for groups in by_team.values():
         groups.sort(key=lambda one: one.order)

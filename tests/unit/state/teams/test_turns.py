@@ -29,8 +29,11 @@ def order(state: Cluster, pods: list[Pod]) -> list[str]:
     return found
 
 
-def waiting(namespace: str, count: int, **fields: int) -> list[Pod]:
-    return [pod(f"p{at}", namespace=namespace, gpus=1, created=at, **fields) for at in range(count)]
+def waiting(namespace: str, count: int, priority: int = 0) -> list[Pod]:
+    return [
+        pod(f"p{at}", namespace=namespace, gpus=1, created=at, priority=priority)
+        for at in range(count)
+    ]
 
 
 def test_entitled_work_comes_before_borrowing() -> None:
