@@ -104,6 +104,7 @@ class App:
             node_labels=pipeline.node_labels,
             equivalence_of=pipeline.equivalence_class,
             index_attributes=config.dra.index_attributes,
+            teams_of_namespaces=config.teams.source == "namespace",
         )
         journal = journal_of(config, identity, clock)
 

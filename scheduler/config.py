@@ -205,6 +205,20 @@ class DashboardSettings(_Part, frozen=True):
     enabled: bool = True
 
 
+class TeamSettings(_Part, frozen=True):
+    """Quotas of teams: from the ConfigMap ``configMap`` in the scheduler's namespace, from
+    annotations of Namespaces, or none (docs/teams.md). A change of either needs no restart.
+    """
+
+    source: Literal["none", "configMap", "namespace"] = "none"
+    config_map: Annotated[str, msgspec.Meta(min_length=1, max_length=253)] = "gpu-scheduler-teams"
+
+    @property
+    def watched(self) -> str:
+        """The name of the ConfigMap, if one is read."""
+        return self.config_map if self.source == "configMap" else ""
+
+
 class Tolerations(_Part, frozen=True):
     """With ``compareNumbers`` the toleration operators ``Lt`` and ``Gt`` are supported.
 
@@ -249,6 +263,7 @@ class Config(_Part, frozen=True):
     avoidance: Avoidance = Avoidance()
     journal: JournalSettings = JournalSettings()
     costs: Costs = Costs()
+    teams: TeamSettings = TeamSettings()
     health_address: str = "0.0.0.0:8080"
     decisions_address: str = "127.0.0.1:8090"
     decision_steps_max: Annotated[int, msgspec.Meta(ge=1000)] = Settings().decision_steps_max

@@ -113,6 +113,7 @@ class Sources:
                 own_namespace,
                 migrations=has_migrations,
                 preemption=self._config.preemption.enabled,
+                teams_in=self._config.teams.watched,
             )
         ]
 

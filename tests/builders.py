@@ -26,6 +26,7 @@ from scheduler.model.gpu.device import Devices, parse_devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Owner, Pod
 from scheduler.model.reasons.reason import ReasonCode, sentence
+from scheduler.model.teams.team import TeamTable
 from scheduler.model.volumes.storage import StorageObject
 from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
@@ -307,7 +308,7 @@ def cut(node_name: str, *mig_placements: str) -> NodePartitions:
 
 
 def cluster(
-    *objects: Seen | StorageObject | DraObject | ClaimPlan,
+    *objects: Seen | StorageObject | DraObject | ClaimPlan | TeamTable,
 ) -> Cluster:
     """A cluster state that has seen these objects in this order; any namespace may use maps."""
     state = Cluster(maps_allow=ALLOW_ALL_MAPS.maps_allow)
@@ -327,11 +328,15 @@ def cluster(
                 state.avoid(one.node_name, frozenset(one.scopes))
             case ClaimPlan():  # of a placement of another pod
                 state.dra.assume("assumed", one)
-            case _ if isinstance(one, DraObject):
-                fold(state, ev.DraUpdated(one))
+            case _ if isinstance(one, DraObject | TeamTable):
+                fold(state, _event(one))
             case _:
                 state.volumes.upsert(one)
     return state
+
+
+def _event(one: DraObject | TeamTable) -> ev.Event:
+    return ev.TeamsRead(one) if isinstance(one, TeamTable) else ev.DraUpdated(one)
 
 
 def placed(view: View, newcomer: Pod, pipeline: Pipeline = ALLOW_ALL_MAPS) -> Placement:

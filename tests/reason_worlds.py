@@ -12,6 +12,7 @@ from scheduler.model.dra.allocation import Allocation, DeviceResult
 from scheduler.model.dra.claim_plan import ClaimPlan, PlannedClaim
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import ReasonCode
+from scheduler.model.teams.team import Team, TeamTable
 from scheduler.plugins import REASON_CODES, default_pipeline
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.snapshot import Avoided, GpusInBackoff
@@ -47,6 +48,7 @@ from tests.storage import (
     volume,
 )
 
+TEAMS = TeamTable(teams={"team": Team(name="team", limit_slices=0)})
 PIPELINES = {
     REASON_CODES["MAP_NOT_ALLOWED"]: default_pipeline(),
     REASON_CODES["NOT_MUTATED"]: default_pipeline(Settings(maps_allow="all", expects_webhook=True)),
@@ -278,6 +280,7 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], PodFields]] = {
     REASON_CODES["NODE_UNREADABLE"]: ([node(gpus=257, with_gpu_indexes=True)], {"gpus": 1}),
     REASON_CODES["UNSUPPORTED"]: ([FOUR], {"spec": {"workloadRef": {"name": "x"}}}),
     REASON_CODES["NO_NODES"]: ([], {"gpus": 1}),
+    REASON_CODES["QUOTA_EXCEEDED"]: ([TEAMS, FOUR], {"gpus": 1}),
     **{REASON_CODES[name]: example for name, example in (VOLUMES | CLAIMS).items()},
 }
 

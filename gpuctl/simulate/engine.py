@@ -49,6 +49,7 @@ from scheduler.state.gangs.gang import Gang
 from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.queue.requeue_conditions import requeue_condition
 from scheduler.state.queue.scheduling_queue import UNSCHEDULABLE_MAX_S, QueuedPodInfo
+from scheduler.state.teams.turns import TeamTurns
 
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 FOREIGN: Final = "placed by gpu-scheduler's rules; in a cluster {} decides"
@@ -73,7 +74,11 @@ class Simulator:
         self._pipeline = config.pipeline()
         self._admission = Admission(config)
         self._reservations = self._admission.reservations
-        self._queue = GangQueue(self.cluster.gangs, self._pipeline.equivalence_class)
+        self._queue = GangQueue(
+            self.cluster.gangs,
+            self._pipeline.equivalence_class,
+            TeamTurns(self.cluster.teams, self.cluster.gangs),
+        )
         self._ranges = LimitRanges()
         self._foreign: dict[str, Pod] = {}
         self._now = 0.0

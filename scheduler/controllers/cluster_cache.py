@@ -35,7 +35,7 @@ class ClusterCache:
         *(ev.QuotaUpdated, ev.QuotasReplaced, *get_args(ev.PartitionEvent)),
         *(*get_args(ev.BudgetEvent), *get_args(ev.StorageEvent)),
         *(*get_args(ev.DraEvent), ev.ClaimsReserved, ev.ClaimsReleased),
-        *get_args(ev.PodGroupEvent),
+        *(*get_args(ev.PodGroupEvent), ev.TeamsRead),
     )
 
     def __init__(self, cluster: Cluster, contain: Containment, wall: Callable[[], float]) -> None:

@@ -26,6 +26,8 @@ from scheduler.state.dra.store import DraStore
 from scheduler.state.dra.what_if import WhatIfDra
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.pod_allocation import PodAllocation
+from scheduler.state.teams.books import TeamBooks, WhatIfTeams
+from scheduler.state.teams.devices import plan_amount
 from scheduler.state.topology.reader import Change
 
 #: With the answers for more classes at one node, or in one view, all of them are dropped.
@@ -81,6 +83,7 @@ class WhatIfView:
         self.pods = cluster.pods
         self.assumed = cluster.assumed
         self.preemptions = cluster.preemptions
+        self.teams: TeamBooks = cluster.teams
         #: Map indexes of placed pods, by workload and map text.
         self._indexes: dict[tuple[str, str], dict[int, Pod]] = {}
         self._removed: dict[str, tuple[Pod, str, PodAllocation]] = {}
@@ -163,6 +166,8 @@ class WhatIfView:
         ):
             self.changed[name] = known.node_info
             self._change(name)
+            for pod in pods:
+                self._use(pod, known.node_info)
             return known.changes
         if (node_info := self.at(name)) is None:
             return ()
@@ -191,6 +196,9 @@ class WhatIfView:
             if claims is not None:
                 self._own_dra().give(pod, claims)
                 self._count_claims(node_name, [pod])
+                if self.teams.table is not None:
+                    amount = plan_amount(self.dra, claims)
+                    self._own_teams().add(pod.namespace, amount)
 
     def place_decided(self, placement: Placement) -> None:
         """Place a pod with everything that its placement gives it."""
@@ -217,11 +225,26 @@ class WhatIfView:
             # The pod has no placement yet: use one of its possible placements.
             devices = Devices(mig_placements=chosen)
         node_info.add(pod, self.nodes.allocation(pod, devices))
+        self._use(pod, node_info)
+
+    def _own_teams(self) -> WhatIfTeams:
+        if not isinstance(self.teams, WhatIfTeams):
+            self.teams = WhatIfTeams(self._cluster.teams)
+        return self.teams
+
+    def _use(self, pod: Pod, node_info: NodeInfo, sign: int = 1) -> None:
+        """The team of a pod on a node uses more, or less."""
+        if self.teams.table is not None:
+            amount = self.teams.amount_at(node_info, pod, node_info.pods[pod.uid][1])
+            self._own_teams().add(pod.namespace, amount, sign)
 
     def lift(self, pod: Pod) -> None:
         """Remove a nominated pod from its node."""
         name = pod.nominated_node
-        if name in self.changed and self._copied(name).remove(pod.uid) is not None:
+        if name not in self.changed or pod.uid not in self._copied(name).pods:
+            return
+        self._use(pod, self._copied(name), -1)
+        if self._copied(name).remove(pod.uid) is not None:
             self._count(Change(pod, name, -1))
             if (plan := self._plan(pod)) is not None:
                 self._own_dra().take_back(pod, plan)
@@ -232,6 +255,7 @@ class WhatIfView:
         node_info = self._copied(node_name)
         pod, allocation = node_info.pods[uid]
         self._removed[uid] = (pod, node_name, allocation)
+        self._use(pod, node_info, -1)
         node_info.remove(uid)
         self._count_removed()
         if self._claims is not None:
@@ -242,6 +266,7 @@ class WhatIfView:
         """Enter a pod again that was removed; it holds what it held."""
         pod, node_name, allocation = self._removed.pop(uid)
         self._copied(node_name).add(pod, allocation)
+        self._use(pod, self.changed[node_name])
         self._count_removed()
         if self._claims is not None:
             self.changed[node_name].count_claims(pod, 1)

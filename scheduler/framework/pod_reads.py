@@ -47,6 +47,11 @@ MAP: Final = PodRead(
     lambda pod: pod.uid if pod.map_text is not None else None,
 )
 
+QUOTA: Final = PodRead(
+    "what it says about its team's quota",
+    lambda pod: pod.quota_marks,
+)
+
 #: Compared per decision, since it depends on the terms of placed pods
 #: (``TopologyReader.terms_key``): the answers of a node itself do not depend on it.
 TERMS: Final = PodRead(
@@ -76,5 +81,6 @@ IN_EQUIVALENCE_CLASS: Final = frozenset(
         READABLE,
         DEVICES_READ,
         MAP,
+        QUOTA,
     )
 )

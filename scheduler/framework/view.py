@@ -15,6 +15,7 @@ from scheduler.state.dra.store import DraStore
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.node_info import NodeInfo
+from scheduler.state.teams.books import TeamBooks
 from scheduler.state.topology.reader import TopologyReader
 from scheduler.state.volumes.store import VolumeStore
 
@@ -67,6 +68,10 @@ class View(Protocol):
     @property
     def dra(self) -> DraStore:
         """ResourceClaims, classes and devices, and what allocations use of them."""
+
+    @property
+    def teams(self) -> TeamBooks:
+        """What teams use, and what they are entitled to."""
 
     def at(self, name: str) -> NodeInfo | None:
         """The NodeInfo of one existing node."""

@@ -82,6 +82,9 @@ DECISIONS_QUERY_LENGTH_MAX: Final = 2_048
 SNAPSHOT_WAIT_S_MAX: Final = 3_600
 QUESTIONS_WAITING_MAX: Final = 8
 DASHBOARD_LISTENERS_MAX: Final = 64
+# --- teams -------------------------------------------------------------------------------
+TEAMS_MAX: Final = 1_000
+TEAM_AMOUNT_MAX: Final = 10_000_000
 # --- selectors of devices ----------------------------------------------------------------
 SELECTOR_LENGTH_MAX: Final = 10_240
 SELECTORS_MAX: Final = 1_024
@@ -141,6 +144,15 @@ TABLE: Final = (
         "owners of the pods of groups that ran",
         "the oldest one is forgotten: a replaced pod without other members waits for its group",
         "they are needed while pods of the owner are replaced",
+    ),
+    Limit(
+        "TEAMS_MAX", TEAMS_MAX, "teams", "teams of the ConfigMap, or Namespaces with a quota",
+        "the ConfigMap is refused, and the former teams stay; more Namespaces have no quota",
+        "the order of the teams is computed after each placement",
+    ),
+    Limit(
+        "TEAM_AMOUNT_MAX", TEAM_AMOUNT_MAX, "", "slices or gigabytes of a guarantee or limit",
+        "the ConfigMap is refused, and the former teams stay", "more than any cluster has",
     ),
     Limit(
         "INJECTED_BYTES_MAX", INJECTED_BYTES_MAX, "bytes",

@@ -29,6 +29,7 @@ PREFER: Final = PREFIX + "prefer"
 GROUP: Final = PREFIX + "group"  # label: the group of the pod
 GROUP_MIN: Final = PREFIX + "group-min"  # the members that are bound together or not at all
 GROUP_FROM: Final = PREFIX + "group-from"  # "owner" or "role": the gang of the pod's owner
+RECLAIMABLE: Final = PREFIX + "reclaimable"  # "false": runs only inside its team's guarantee
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"  # kubectl's own
 
 # --- what the Binding writes (protected) ---------------------------------
@@ -93,6 +94,11 @@ FILTER_LABELS: Final = (
 #: The stored annotations of a node.
 NODE_ANNOTATIONS: Final = (MIG_CONFIG, UNUSABLE_DEVICES, GPU_IDS)
 MAPS_ALLOWED: Final = PREFIX + "maps"  # namespace label; value "allowed"
+#: Namespace annotations with the quota of a team, such as ``slices=28,gb=320``.
+TEAM_GUARANTEE: Final = PREFIX + "team-guarantee"
+TEAM_LIMIT: Final = PREFIX + "team-limit"
+TEAM_WEIGHT: Final = PREFIX + "team-weight"
+TEAM_ANNOTATIONS: Final = (TEAM_GUARANTEE, TEAM_LIMIT, TEAM_WEIGHT)
 FALLBACK_NAMESPACE: Final = PREFIX + "mig-fallback"  # namespace label; value "enabled"
 WEBHOOK_OPT_OUT: Final = "gpu-webhook"  # namespace label; value "disabled"
 JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
@@ -130,14 +136,18 @@ GROVE_SET: Final = "app.kubernetes.io/part-of"
 GROVE_POD: Final = "grove.io/podclique-pod-index"
 GROVE_GROUP: Final = "grove.io/podcliquescalinggroup-replica-index"
 GROVE_REPLICA: Final = "grove.io/podcliqueset-replica-index"
+KUEUE: Final = "kueue.x-k8s.io/"  # the prefix of its labels and annotations
 KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"  # annotation
 KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
+KUEUE_WORKLOAD: Final = "kueue.x-k8s.io/workload"  # annotation
+#: Labels that Kueue's webhook and job controllers set on pods that Kueue starts.
+KUEUE_LABELS: Final = frozenset(("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset"))
 
 #: The stored annotations of a pod, besides those with our prefix.
 POD_ANNOTATIONS: Final = (
     *(MAP, FALLBACK, ORIGINAL, DEFAULT_CONTAINER),
-    *(LWS_SIZE, LWS_EXCLUSIVE, KUEUE_TOTAL),
+    *(LWS_SIZE, LWS_EXCLUSIVE, KUEUE_TOTAL, KUEUE_WORKLOAD),
 )
 
 # --- storage: annotations of claims and volumes, and node labels that volumes read ------------

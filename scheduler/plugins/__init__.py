@@ -41,6 +41,7 @@ from scheduler.plugins.gpu import devices as gpu_devices
 from scheduler.plugins.gpu import gpu_map
 from scheduler.plugins.groups import plugin as groups
 from scheduler.plugins.preemption import plugin as preemption
+from scheduler.plugins.teams import plugin as teams
 from scheduler.plugins.volumes import (
     node_volume_limits,
     volume_binding,
@@ -75,6 +76,7 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
     node_avoidance.PLUGIN,
     data_locality.PLUGIN,
     image_locality.PLUGIN,
+    teams.PLUGIN,
     preemption.PLUGIN,
 )
 

@@ -31,6 +31,9 @@ class Gauges:
         self._metrics.cache_size.labels("assumed_pods").set(len(cluster.assumed))
         self._metrics.reservations.set(len(self._state.reservations))
         self._metrics.over_committed.set(self._over_committed())
+        if cluster.teams.table is not None:
+            for resource, part in zip(("slices", "memory"), cluster.teams.scale, strict=True):
+                self._metrics.covered.labels(resource).set(float(part))
         return NOTHING
 
     def _over_committed(self) -> int:

@@ -132,6 +132,11 @@ GAUGES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Reservations: tiers granted at admission to pods that are not placed yet.",
         (),
     ),
+    "gpu_scheduler_team_guarantees_covered": (
+        "Part of all guarantees of teams that the cluster covers, from 0 to 1, by resource: slices"
+        " or memory. Below 1 every guarantee is scaled (docs/teams.md).",
+        ("resource",),
+    ),
     "gpu_scheduler_build_info": (
         "Always 1; the label is the version of this program.",
         ("version",),
@@ -184,6 +189,7 @@ class Metrics:
         self.pending = self._gauge("gpu_scheduler_pending_pods")
         self.cache_size = self._gauge("gpu_scheduler_cache_size")
         self.over_committed = self._gauge("gpu_scheduler_over_committed_devices")
+        self.covered = self._gauge("gpu_scheduler_team_guarantees_covered")
         self.colliding_claims = self._gauge("gpu_scheduler_colliding_claims")
         self.leader = self._gauge("gpu_scheduler_leader_election_master_status")
         self.rejected_by_nodes = self._counter("gpu_scheduler_pods_rejected_by_nodes")

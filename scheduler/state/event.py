@@ -35,6 +35,7 @@ from scheduler.state.gangs.events import PodGroupDeleted as PodGroupDeleted
 from scheduler.state.gangs.events import PodGroupEvent as PodGroupEvent
 from scheduler.state.gangs.events import PodGroupsReplaced as PodGroupsReplaced
 from scheduler.state.gangs.events import PodGroupUpdated as PodGroupUpdated
+from scheduler.state.teams.events import TeamsRead as TeamsRead
 
 
 class PodUpdated(msgspec.Struct, frozen=True):
@@ -342,6 +343,7 @@ Event = (
     | ClaimsReserved
     | ClaimsReleased
     | PodGroupEvent
+    | TeamsRead
 )
 
 #: The types of all events.

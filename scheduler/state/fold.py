@@ -102,14 +102,17 @@ def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
         return _fold_storage(cluster.volumes, event)
     if isinstance(event, ev.DraEvent | ev.ClaimsReserved | ev.ClaimsReleased):
         return [*_fold_dra(cluster.dra, event), *cluster.update_devices()]
+    changes: list[ev.Change] = []
     match event:
         case ev.QuotaUpdated(quota):
             cluster.quotas.upsert(quota)
         case ev.QuotasReplaced(quotas):
             cluster.quotas.replace(quotas)
+        case ev.TeamsRead(table, problem):
+            changes = [] if problem else cluster.set_teams(table)
         case _:
             assert isinstance(event, _HANDLED_BY_CONTROLLERS), f"no handler for {event!r}"
-    return []
+    return changes
 
 
 #: Not part of the cluster state: breakers, migrations and other controllers handle these.

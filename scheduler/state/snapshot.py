@@ -22,6 +22,7 @@ from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.gang import GangSource, PodGroup
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
+from scheduler.model.teams.team import TeamTable
 from scheduler.model.volumes.storage import StorageObject
 from scheduler.model.volumes.volume_plan import VolumePlan
 from scheduler.state.cache.cluster import Assumption, Cluster
@@ -127,6 +128,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     released: dict[str, tuple[str, ...]] = {}
     pod_groups: tuple[PodGroup, ...] | None = None
     groups: dict[str, tuple[PodGroup, ...]] = {}
+    teams: TeamTable | None = None
 
 
 def take(
@@ -196,6 +198,7 @@ def take(
         expected=dict(cluster.nominations.expected),
         planned=dict(cluster.nominations.plans),
         groups=cluster.gangs.groups(),
+        teams=cluster.teams.table,
     )
 
 
@@ -239,6 +242,7 @@ def restore(state: ClusterSnapshot) -> Cluster:
     for name in state.settled:
         cluster.nodes.settle(name)
     cluster.quotas.replace(state.quotas)
+    cluster.set_teams(state.teams)
     _restore_preemption(cluster, state)
     return cluster
 

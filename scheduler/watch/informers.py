@@ -20,6 +20,7 @@ from scheduler.watch.decode import (
     migrations,
     objects,
     quotas,
+    teams,
     volumes,
 )
 from scheduler.watch.decode.dra import claims, classes, slices
@@ -162,12 +163,29 @@ POD_GROUPS: Final = (
 )
 
 
+def team_config(namespace: str, name: str) -> WatchSource[Event]:
+    """The one ConfigMap with the teams, in our own namespace; without it there are no teams."""
+    return WatchSource(
+        kind="configmaps",
+        path=f"/api/v1/namespaces/{namespace}/configmaps",
+        selector=f"metadata.name={name}",
+        decode=teams.teams_event,
+        decode_list=teams.teams_listed,
+        is_optional=True,
+        is_vital=False,
+        may_be_forbidden=True,
+    )
+
+
 def every(
-    namespace: str, *, migrations: bool = True, preemption: bool = True
+    namespace: str, *, migrations: bool = True, preemption: bool = True, teams_in: str = ""
 ) -> tuple[WatchSource[Event], ...]:
-    """All watched kinds; ``namespace`` is our own. RBAC may lack an unused kind."""
+    """All watched kinds; ``namespace`` is our own, ``teams_in`` the ConfigMap with the teams. RBAC
+    may lack an unused kind.
+    """
     optional = [migration_objects(namespace)] if migrations else []
     optional += [BUDGETS] if preemption else []
+    optional += [team_config(namespace, teams_in)] if teams_in else []
     return (
         NODES,
         NAMESPACES,

@@ -22,7 +22,10 @@ REMEDY = (
 )
 SHIPPED = [path.name for path in copies.sources("gpu-scheduler")]
 #: Values without which a file is not installed.
-SWITCHED_ON = {"rbac-relabel.yaml": ("config.mig.relabelNodes=true",)}
+SWITCHED_ON = {
+    "rbac-relabel.yaml": ("config.mig.relabelNodes=true",),
+    "rbac-teams.yaml": ("config.teams.source=configMap",),
+}
 #: Files of cluster/ that belong to something else than the scheduler.
 ELSEWHERE = {"kwok-stages.yaml", "fakegpu-migpartitions-rbac.yaml"}
 

@@ -29,6 +29,7 @@ INSTALLED: Final = {
         "rbac-migrations.yaml",
         "rbac-preemption.yaml",
         "rbac-relabel.yaml",
+        "rbac-teams.yaml",
         "admission-policies.yaml",
         "fencing-policy.yaml",
         "preemption-policy.yaml",

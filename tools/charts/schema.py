@@ -14,11 +14,17 @@ import msgspec
 from fakegpu.config import Config as FakeGpu
 from scheduler.config import Config as Scheduler
 from scheduler.model.cost.prices import PriceFile
+from scheduler.model.teams.configuration import TeamDocument
 from tools.charts.values import Value
 
 #: Configuration name in values.yaml -> its struct, and the sections that the chart sets itself;
 #: `make charts` fails if the struct lacks one of those sections.
-STRUCTS: Final = {"Scheduler": Scheduler, "FakeGpu": FakeGpu, "Prices": PriceFile}
+STRUCTS: Final = {
+    "Scheduler": Scheduler,
+    "FakeGpu": FakeGpu,
+    "Prices": PriceFile,
+    "TeamQuotas": TeamDocument,
+}
 OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "Scheduler": {
         "Config": (
@@ -47,6 +53,7 @@ OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
     },
     "Prices": {},
+    "TeamQuotas": {},
 }
 _NAMES: Final = {
     bool: "boolean",

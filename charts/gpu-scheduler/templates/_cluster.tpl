@@ -19,6 +19,9 @@ Arguments: the root, the file's name, annotations, and optionally resources whos
 {{- $_ := set $meta "labels" (include "gpu-scheduler.labels" $root | fromYaml) -}}
 {{- with $annotations }}{{ $_ := set $meta "annotations" . }}{{ end -}}
 {{- if and $meta.namespace (ne $object.kind "Namespace") }}{{ $_ := set $meta "namespace" $s.namespace }}{{ end -}}
+{{- range $object.rules }}
+{{- if has "gpu-scheduler-teams" .resourceNames }}{{ $_ := set . "resourceNames" (list $s.teams.configMap) }}{{ end -}}
+{{- end }}
 {{- if and $object.rules $without }}
 {{- $left := list -}}
 {{- range $object.rules }}

@@ -28,6 +28,7 @@
 {{- $_ := set $forward "tokenFile" (printf "%s/token" $s.webhook.kept) -}}
 {{- $_ := set $config "forward" $forward -}}
 {{- end }}
+{{- if ne $s.teams.source "none" }}{{ $_ := set $config "teams" $s.teams }}{{ end -}}
 {{- if $s.aggregated }}{{ $_ := set $config "decisionsApi" (dict "aggregated" true) }}{{ end -}}
 {{- if not $s.dashboard }}{{ $_ := set $config "dashboard" (dict "enabled" false) }}{{ end -}}
 {{- toYaml $config -}}

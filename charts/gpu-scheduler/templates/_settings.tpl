@@ -29,6 +29,7 @@ missing: the values of an older release do not have newer keys.
 {{- $moves = get (dict "true" "on" "false" "off" "on" "on" "off" "off" "report" "report") $moves -}}
 {{- $preempts := $config.preemption | default dict -}}
 {{- $preemption := ternary ($preempts.victims | default "own") "off" (eq (include "gpu-scheduler.on" (list $preempts.enabled true)) "true") -}}
+{{- $teams := $config.teams | default dict -}}
 {{- $scheduler := ($values.scheduler | default dict).name | default "gpu-scheduler" -}}
 {{- $unseen := concat (list "kube-system" .Release.Namespace) ($webhook.excludedNamespaces | default list) | uniq | sortAlpha -}}
 fullname: {{ $fullname }}
@@ -45,6 +46,9 @@ policyVariables:
   unseen: {{ $unseen | toJson | quote }}
 unseen: {{ $unseen | toJson }}
 lease: {{ $fullname }}
+teams:
+  source: {{ $teams.source | default (ternary "none" "configMap" (empty $values.teams)) }}
+  configMap: {{ $teams.configMap | default "gpu-scheduler-teams" }}
 account: {{ $account.name | default (ternary $fullname "default" (eq (include "gpu-scheduler.on" (list $account.create true)) "true")) }}
 makesAccount: {{ include "gpu-scheduler.on" (list $account.create true) | default "false" }}
 makesRoles: {{ include "gpu-scheduler.on" (list ($values.rbac | default dict).create true) | default "false" }}

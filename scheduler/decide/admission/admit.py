@@ -193,6 +193,8 @@ def _is_concerned(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> boo
     # A pod that gpu-scheduler cannot place is neither degraded nor given a reservation.
     if pod.problem or (ours and pod.unsupported) or not _in_scope(cluster, pod, scope, rules):
         return False
+    if pod.names_kueue:  # Kueue counts the size that the pod asks for
+        return False
     if well_known.WANTED_MEMORY in pod.annotations and ours:
         return not memory_given(pod)  # an earlier call of the same admission has already done it
     return is_degradable(pod)

@@ -10,7 +10,6 @@ from scheduler.model.pods.pod import Pod
 
 #: Controllers that recreate a deleted pod as the same workload.
 KINDS: Final = frozenset(("ReplicaSet", "StatefulSet", "Job"))
-KUEUE: Final = "kueue.x-k8s.io/"
 
 
 def missing_consent(pod: Pod) -> BlockedBy | None:
@@ -32,6 +31,6 @@ def missing_consent(pod: Pod) -> BlockedBy | None:
             Blocker.JOB_NOT_OPTED_IN,
             f"pods of Jobs are migrated only with the annotation {well_known.RESTORE}: auto",
         )
-    if any(key.startswith(KUEUE) for key in (*pod.labels, *pod.annotations)):
+    if pod.names_kueue:
         return BlockedBy(Blocker.MANAGED_BY_ANOTHER_QUEUE, "Kueue decides when the pod runs")
     return None

@@ -116,9 +116,37 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
             parts += (self.unread,)
         if len(self.containers) > 1 and self.largest:
             parts += (("largest", *sorted(self.largest.items())),)
+        if marks := self.quota_marks:
+            parts += (("quota", *marks),)
         if not self.is_plain and self.gpu_memory:
             parts += (("memory", *sorted(self.gpu_memory.items())),)
         return EquivalenceClass(parts)
+
+    @property
+    def quota_marks(self) -> tuple[str, ...]:
+        """What it says about the quota of its team; most pods say nothing."""
+        if well_known.RECLAIMABLE not in self.annotations and not self.is_of_kueue:
+            return ()
+        kueue = "kueue" if self.is_of_kueue else ""
+        return (self.annotations.get(well_known.RECLAIMABLE, ""), kueue)
+
+    @property
+    def is_of_kueue(self) -> bool:
+        """Whether Kueue decides when the pod runs, as Kueue's own marks say."""
+        return (
+            not well_known.KUEUE_LABELS.isdisjoint(self.labels)
+            or well_known.KUEUE_WORKLOAD in self.annotations
+        )
+
+    @property
+    def names_kueue(self) -> bool:
+        """Whether it has any mark of Kueue, also one that its author writes."""
+        return any(key.startswith(well_known.KUEUE) for key in (*self.labels, *self.annotations))
+
+    @property
+    def is_reclaimable(self) -> bool:
+        """Whether it may run above its team's guarantee, from where it can be taken back."""
+        return self.annotations.get(well_known.RECLAIMABLE) != "false"
 
     @cached
     def replica_class(self) -> EquivalenceClass:

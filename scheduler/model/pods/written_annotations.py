@@ -16,6 +16,7 @@ WRITTEN: Final = (
     well_known.RESTORE,
     well_known.PREFER,
     well_known.GROUP_MIN,
+    well_known.RECLAIMABLE,
 )
 #: What a copied pod may have from an earlier admission, besides the protected keys.
 RECORDS: Final = (well_known.TIER_NODES, well_known.MEMORY_GIVEN, well_known.MAP_REQUEST)

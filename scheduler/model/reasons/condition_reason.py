@@ -19,9 +19,10 @@ class ConditionReason(enum.StrEnum):
 
     SCHEDULER_ERROR = "SchedulerError"
     NO_SUCH_PROFILE = "NoSuchProfile"
+    #: Where some nodes are too small, a larger one would not help beyond the quota.
+    QUOTA_EXCEEDED = "QuotaExceeded"
     UNSCHEDULABLE = "Unschedulable"
     WAITING_FOR_GROUP = "WaitingForGroup"
-    QUOTA_EXCEEDED = "QuotaExceeded"
     WAITING_FOR_CAPACITY = "WaitingForCapacity"
     WAITING_FOR_VOLUME = "WaitingForVolume"
     WAITING_FOR_CLAIM = "WaitingForClaim"
@@ -55,7 +56,7 @@ _MEANINGS: Final = {
     _R.NO_SUCH_PROFILE: "no GPU model in the cluster has the requested MIG profile",
     _R.UNSCHEDULABLE: "another node would help",
     _R.WAITING_FOR_GROUP: "members of the pod's group are missing, or the object with its minimum",
-    _R.QUOTA_EXCEEDED: "reserved: the quota of the pod's team is used up",
+    _R.QUOTA_EXCEEDED: "the pod's team would use more than its quota allows",
     _R.WAITING_FOR_CAPACITY: "capacity becomes free, MIG instances are being created or volumes are"
     " being bound; the node is in `status.nominatedNodeName`",
     _R.WAITING_FOR_VOLUME: "a PersistentVolumeClaim of the pod is missing, not bound or in use; no"

@@ -37,6 +37,7 @@ class RequeueCause(enum.Enum):
         " changed"
     )
     GROUP = "a member or the minimum of the pod's group was created or changed"
+    TEAM = "the pod's team uses less, or may use more"
     ADMISSION = "the pod was created again and passed the webhook"
 
 
@@ -51,7 +52,8 @@ class ReasonCode(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
 
     What a pod waits for at RequeueCause.FREED: the resource that the reason names with
     ``is_about_resource``, else the resource ``frees``, else the end of any pod. With
-    ``is_for_siblings`` the rejection holds for all interchangeable pods of one workload and map.
+    ``is_for_siblings`` the rejection holds for all interchangeable pods of one workload and map,
+    with ``is_for_class`` for all pods of one equivalence class although it is of the whole pod.
     """
 
     name: str
@@ -64,3 +66,4 @@ class ReasonCode(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     is_about_resource: bool = False
     frees: str = ""
     is_for_siblings: bool = False
+    is_for_class: bool = False

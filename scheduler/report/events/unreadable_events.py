@@ -12,8 +12,9 @@ from scheduler.model.dra.claim import ResourceClaim
 from scheduler.model.dra.device_class import DeviceClass
 from scheduler.model.dra.objects import DraObject
 from scheduler.model.dra.resource_slice import DeviceTaintRule, ResourceSlice
-from scheduler.model.node import Node
+from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
+from scheduler.model.teams.configuration import team_problem
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.effects import NOTHING, Effects
@@ -42,7 +43,7 @@ class UnreadableEvents:
         *(ev.PodUpdated, ev.PodsReplaced, ev.NodeUpdated, ev.NodesReplaced),
         *(ev.NamespaceUpdated, ev.NamespacesReplaced, ev.QuotaUpdated, ev.QuotasReplaced),
         *(ev.PartitionsUpdated, ev.PartitionsReplaced, ev.MigrationDeleted, ev.MigrationsReplaced),
-        *(ev.DraUpdated, ev.DraReplaced),
+        *(ev.DraUpdated, ev.DraReplaced, ev.TeamsRead),
     )
 
     def __init__(self, metrics: Metrics) -> None:
@@ -103,6 +104,10 @@ def _unread(event: ev.Event) -> Iterable[Pod | Node | ObjectUnreadable]:
     return _unread_elsewhere(event)
 
 
+def _problem(namespace: Namespace) -> str:
+    return namespace.unread or team_problem(namespace)
+
+
 def _is_odd(node: Node) -> bool:
     return bool(node.unread or node.gpu_problem)
 
@@ -110,9 +115,11 @@ def _is_odd(node: Node) -> bool:
 def _unread_elsewhere(event: ev.Event) -> Iterator[ObjectUnreadable]:
     match event:
         case ev.NamespaceUpdated(namespace):
-            yield from _named("namespaces", [(namespace.name, namespace.unread)])
+            yield from _named("namespaces", [(namespace.name, _problem(namespace))])
         case ev.NamespacesReplaced(namespaces):
-            yield from _named("namespaces", ((one.name, one.unread) for one in namespaces))
+            yield from _named("namespaces", ((one.name, _problem(one)) for one in namespaces))
+        case ev.TeamsRead(_, problem, name):
+            yield from _named("configmaps", [(name, problem)])
         case ev.QuotaUpdated(quota):
             yield from _named("resourcequotas", [(f"{quota.namespace}/{quota.name}", quota.unread)])
         case ev.QuotasReplaced(quotas):

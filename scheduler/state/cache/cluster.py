@@ -20,6 +20,7 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import RequeueCause
+from scheduler.model.teams.team import TeamTable
 from scheduler.state.cache.map_indexes import Assumption, MapIndexes, space_of
 from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.cache.nodes import Nodes
@@ -35,6 +36,7 @@ from scheduler.state.invariant import InvariantViolation
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.pod_allocation import has_same_allocation
 from scheduler.state.reported_devices import recovered
+from scheduler.state.teams.books import TeamBooks
 from scheduler.state.topology.reader import TopologyReader
 from scheduler.state.volumes.store import VolumeStore
 from scheduler.state.whole_list import fold_list
@@ -59,7 +61,8 @@ class Cluster:
         self.namespaces = NamespaceStore(maps_allow)
         self.volumes = VolumeStore()
         self.dra = DraStore(index_attributes)
-        self.nodes = Nodes(scheduler_name, self.namespaces, self.volumes, self.dra)
+        self.teams = TeamBooks(self.namespaces)
+        self.nodes = Nodes(scheduler_name, self.namespaces, self.volumes, self.dra, self.teams)
         self.pods: dict[str, Pod] = {}
         self.assumed: dict[str, Assumption] = {}
         self.nominations = Nominator()
@@ -69,7 +72,7 @@ class Cluster:
         self.groups = PodGroups(self.pods)
         self.gangs = GangIndex(scheduler_name)
         self._map_indexes = MapIndexes(self.pods, self.assumed)
-        self._releases = Releases(self.nodes, self.nominations.plans)
+        self._releases = Releases(self.nodes, self.nominations.plans, self.teams)
         # Attributes of the view, which decisions read often.
         self.index = self.nodes.index
         #: Label keys that plugins read for every pod count as named by one permanent pod.
@@ -271,10 +274,11 @@ class Cluster:
     def update_devices(self) -> list[Change]:
         """Count the devices of DRA drivers again where claims, slices or classes changed."""
         freed = self.nodes.update_devices()
+        teams = self._releases.of_teams()
         return (
-            [self._releases.of_resources(name, what) for name, what in freed.items()]
+            [*teams, *(self._releases.of_resources(name, what) for name, what in freed.items())]
             if freed
-            else []
+            else teams
         )
 
     def _leave(self, pod: Pod) -> list[Change]:
@@ -301,7 +305,7 @@ class Cluster:
         is_new = self.at(node.name) is None
         generation = self.topology.generation
         is_better = self.nodes.upsert(node)
-        domains = self._in_domains(generation)
+        domains = self._in_domains(generation) + self._releases.of_teams()
         if not is_better:
             return domains
         # Maps that named another node by this alias now name the new node.
@@ -352,9 +356,18 @@ class Cluster:
     def _recount(self) -> list[Change]:
         """What placed pods count for where a namespace changed: their terms, and their maps."""
         generation = self.topology.generation
-        for name in self.namespaces.relabelled():
+        relabelled = self.namespaces.relabelled()
+        for name in relabelled:
             self.nodes.topology.relabel_namespace(name)
-        return self._in_domains(generation) + self._recount_maps()
+        table = self.teams.table_now() if relabelled else None
+        teams = self.set_teams(table) if table or (relabelled and self.teams.table) else []
+        return self._in_domains(generation) + self._recount_maps() + teams
+
+    def set_teams(self, table: TeamTable | None) -> list[Change]:
+        """Other teams, or other namespaces in them: what they use is counted again."""
+        self.teams.rebuild(table, self.nodes.node_info.values(), self.dra)
+        self.teams.take_freed()
+        return [ClusterEvent(RequeueCause.TEAM)]
 
     def _recount_maps(self) -> list[Change]:
         """After namespaces were allowed or forbidden to use maps, recompute the allocations of

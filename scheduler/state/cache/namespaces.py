@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from scheduler.model.node import Namespace
 from scheduler.model.reasons.reason import RequeueCause
+from scheduler.model.teams.configuration import quota_text
 from scheduler.state.event import Change, ClusterEvent
 from scheduler.state.whole_list import fold_list
 
@@ -53,13 +54,14 @@ class NamespaceStore:
         return found
 
     def relabelled(self) -> frozenset[str]:
-        """The namespaces whose labels changed since the last call."""
+        """The namespaces whose labels or team quotas changed since the last call."""
         found = frozenset(self._relabelled)
         self._relabelled.clear()
         return found
 
     def _note(self, name: str, after: Namespace) -> None:
-        if self.of(name).labels != after.labels:
+        before = self.of(name)
+        if before.labels != after.labels or quota_text(before) != quota_text(after):
             self._relabelled.add(name)
         if self.may_map(name) != after.may_map(self.maps_allow):
             self._turned ^= {name}

@@ -26,6 +26,7 @@ from scheduler.state.mig.layout_wait import LayoutWait
 from scheduler.state.mig.partition_store import PartitionStore
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.pod_allocation import PodAllocation, allocation_of
+from scheduler.state.teams.books import TeamBooks
 from scheduler.state.topology.topology import Topology
 from scheduler.state.volumes.store import VolumeStore
 
@@ -39,6 +40,7 @@ class Nodes:
         namespaces: NamespaceStore,
         volumes: VolumeStore,
         dra: DraStore,
+        teams: TeamBooks,
     ) -> None:
         self.node_info: dict[str, NodeInfo] = {}
         self.index = NodeIndex()
@@ -50,6 +52,7 @@ class Nodes:
         self._namespaces = namespaces
         self._volumes = volumes
         self._dra = dra
+        self._teams = teams
         self._aliases: dict[str, set[str]] = {}
         self.partitions = PartitionStore()
         self.offers = AdvertisedResources()
@@ -118,6 +121,8 @@ class Nodes:
         for alias in _aliases(node):
             self._aliases.setdefault(alias, set()).add(node.name)
         self._count_devices(node_info)
+        if self._teams.table is not None:
+            self._teams.put_node(node_info, self._dra)
         self.topology.upsert_node(node)
         self.index.put(node_info)
         self.index.shrink_classes(self.node_info)
@@ -138,6 +143,7 @@ class Nodes:
         self.index.drop(name)
         self._touch(name)
         self.memo.delete(name)
+        self._teams.drop_node(name)
         self._count -= 1
         node_info.set_node(None)
         node_info.avoided, node_info.is_settled = frozenset(), False
@@ -153,6 +159,8 @@ class Nodes:
             node_info = self.node_info[name] = NodeInfo(None)
         self.priorities.change(node_info.pod(pod.uid), pod, name)
         node_info.add(pod, self.allocation(pod, devices))
+        if self._teams.table is not None:
+            self._teams.put_pod(node_info, pod)
         self.topology.add_pod(pod, name)
         if pod.volumes:
             self._volumes.users.add(pod, name)
@@ -253,9 +261,13 @@ class Nodes:
             if node_info is not None and self._count_devices(node_info):
                 self.index.put(node_info)
                 self._touch(name)
+                if self._teams.table is not None:
+                    self._teams.put_node(node_info, self._dra)
                 after = node_info.dra
                 if after is not None and (more := after.more_than(before)):
                     freed[name] = more
+        if self._teams.table is not None:
+            self._teams.put_claims(self._dra)
         return freed
 
     def _count_devices(self, node_info: NodeInfo) -> bool:
@@ -274,6 +286,8 @@ class Nodes:
         if node_info is None or (removed := node_info.remove(pod.uid)) is None:
             return False
         self.priorities.change(removed, None, name)
+        if self._teams.table is not None:
+            self._teams.drop_pod(node_info, removed)
         if pod.volumes:
             self._volumes.users.remove(pod)
         self.topology.remove_pod(pod.uid)

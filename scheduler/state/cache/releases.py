@@ -12,6 +12,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import RequeueCause
 from scheduler.state.cache.nodes import Nodes
 from scheduler.state.event import Change, ClusterEvent
+from scheduler.state.teams.books import TeamBooks
 
 
 class Releases:
@@ -19,13 +20,14 @@ class Releases:
     nominated pods that wait for certain devices.
     """
 
-    def __init__(self, nodes: Nodes, planned: Container[str]) -> None:
+    def __init__(self, nodes: Nodes, planned: Container[str], teams: TeamBooks) -> None:
         self._nodes = nodes
         self._planned = planned
+        self._teams = teams
 
     def of_placed(self, pod: Pod, node_name: str) -> list[Change]:
         """The resources and claims of a pod that left its node."""
-        changes = self._all_requests(pod, node_name)
+        changes = [*self._all_requests(pod, node_name), *self.of_teams()]
         if pod.claims:
             changes.append(ClusterEvent(RequeueCause.CLAIM, what=frozenset(pod.claims)))
         return changes
@@ -63,6 +65,12 @@ class Releases:
         return ClusterEvent(
             RequeueCause.FREED, node_name=node_name, what=frozenset() if is_dynamic else what
         )
+
+    def of_teams(self) -> list[Change]:
+        """Teams use less than before, or are entitled to more."""
+        if self._teams.table is None or not (freed := self._teams.take_freed()):
+            return []
+        return [ClusterEvent(RequeueCause.TEAM, what=freed)]
 
     def _all_requests(self, pod: Pod, node_name: str) -> list[Change]:
         what = [resource for resource, amount in pod.requests.items() if amount > 0]

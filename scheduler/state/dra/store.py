@@ -74,6 +74,8 @@ class DraStore:
         self.changed = ChangedNodes(self.pools)
         #: The claims with another subrequest of ``firstAvailable`` than the first.
         self.degraded: dict[str, None] = {}
+        #: The claims of which the devices changed, for the books of teams; None: no teams.
+        self.recounted: dict[str, None] | None = None
 
     # --- reading ---------------------------------------------------------------------
 
@@ -102,6 +104,10 @@ class DraStore:
     def counted(self, key: str) -> Allocation | None:
         """The devices that a claim has, by the API server or by a placement."""
         return self._counted.get(key)
+
+    def every_counted(self) -> tuple[str, ...]:
+        """The keys of all claims with devices."""
+        return tuple(self._counted)
 
     def may_serve(self, pod: Pod) -> bool:
         """Whether a claim could give the pod devices: it names one, or a class serves a resource
@@ -320,6 +326,8 @@ class DraStore:
             self.in_use.add(now)
             self.holders.add(key, now)
             self._counted[key] = now
+        if self.recounted is not None:
+            self.recounted[key] = None
         self.changed.add_pools_of(before, now)
         if before is None or (now is not None and _devices(before) <= _devices(now)):
             return []

@@ -1,8 +1,8 @@
 """Pods that are due, in the order of the decisions.
 
 Levels are in strict priority order. Within a level namespaces take turns, one pod each, so that a
-namespace with thousands of pods does not delay another one. Within a namespace the oldest pod is
-first::
+namespace with thousands of pods does not delay another one; with teams those of the team come first
+that has least of what it is entitled to. Within a namespace the oldest pod is first::
 
     priority 100   team-b: p9
     priority   0   team-a: p1 p2 p3 ...   team-c: p7        next: p9, p1, p7, p2, p3
@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 #: (creation time, arrival number, uid): sorted by age, then by arrival.
 Item = tuple[str, int, str]
+
+#: The place of a namespace whose oldest pod has this uid; the smallest one is next.
+Turn = Callable[[str], tuple[float, ...]]
 
 _TRIM_AT = 64
 
@@ -39,6 +42,10 @@ class SortedPods:
 
     def __iter__(self) -> Iterator[Item]:
         return islice(self._items, self._head, None)
+
+    def first(self) -> Item:
+        """The oldest item; there must be one."""
+        return self._items[self._head]
 
     def add(self, item: Item) -> None:
         """Insert an item."""
@@ -69,6 +76,8 @@ class FairQueue:
     def __init__(self) -> None:
         self._levels: dict[int, OrderedDict[str, SortedPods]] = {}
         self._count = 0
+        #: Which namespaces come first, beside their turns; None: their turns alone decide.
+        self.turn: Turn | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -103,7 +112,11 @@ class FairQueue:
         if priority is None:
             return None
         level = self._levels[priority]
-        namespace, line = level.popitem(last=False)
+        if (turn := self.turn) is None:
+            namespace, line = level.popitem(last=False)
+        else:
+            namespace = min(level, key=lambda name: turn(level[name].first()[2]))
+            line = level.pop(namespace)
         item = line.pop()
         self._count -= 1
         if line:

@@ -31,6 +31,7 @@ from scheduler.state.queue.equivalence_group import (
 )
 from scheduler.state.queue.requeue_conditions import RequeueCondition
 from scheduler.state.queue.scheduling_queue import SchedulingQueue, any_concerns, unchecked
+from scheduler.state.teams.turns import TeamTurns
 
 #: Seconds in which the other members of an incomplete gang may still come before it is reported.
 INCOMPLETE_S: Final = 1.0
@@ -65,9 +66,15 @@ class _Line:
 class GangQueue(SchedulingQueue):
     """Pods and gangs that wait."""
 
-    def __init__(self, gangs: Gangs, equivalence_of: EquivalenceOf = equivalence_class_of) -> None:
+    def __init__(
+        self,
+        gangs: Gangs,
+        equivalence_of: EquivalenceOf = equivalence_class_of,
+        teams: TeamTurns | None = None,
+    ) -> None:
         super().__init__(equivalence_of)
         self._gangs = gangs
+        self._teams = teams
         self._lines: dict[GangKey, _Line] = {}
         #: The gang of each pod in a line.
         self._keys: dict[str, GangKey] = {}
@@ -222,6 +229,16 @@ class GangQueue(SchedulingQueue):
         self._error_backoffs.push(leader.ready_at, leader.pod.priority, leader.item)
 
     # --- order -------------------------------------------------------------------------------
+
+    def pop(self, now: float) -> QueuedPodInfo | None:
+        """The next pod to decide; the order of the teams is that of this moment."""
+        is_on = self._teams is not None and self._teams.is_on
+        self._active.turn = self._turn if is_on else None
+        return super().pop(now)
+
+    def _turn(self, uid: str) -> tuple[float, ...]:
+        assert self._teams is not None, "there are no teams"
+        return self._teams.of(self._entries[uid].pod)
 
     def pop_batch(self, now: float, most: int) -> list[QueuedPodInfo]:
         """The next pods to decide; the leader of a gang comes alone."""

@@ -23,7 +23,7 @@ class RequeueCondition(msgspec.Struct, frozen=True):
     any resource). ``node_name`` is the only node that matters, if there is one. ``is_alone`` if the
     answer concerns this pod and not its equivalence class. ``is_for_siblings`` if it concerns any
     line of a map, so that the siblings wait too. ``claims`` are the pod's own, one of which must
-    change before CLAIM or RESOURCE_CLAIM can help.
+    change before CLAIM or RESOURCE_CLAIM can help. ``team`` is the only team whose TEAM can help.
     """
 
     causes: frozenset[RequeueCause]
@@ -33,6 +33,7 @@ class RequeueCondition(msgspec.Struct, frozen=True):
     is_alone: bool = False
     is_for_siblings: bool = False
     claims: tuple[str, ...] = ()
+    team: str = ANYTHING
 
     def tokens(self) -> Iterator[tuple[RequeueCause, str]]:
         """The index keys of the condition."""
@@ -41,6 +42,8 @@ class RequeueCondition(msgspec.Struct, frozen=True):
                 yield from ((cause, resource) for resource in self.frees)
             elif cause in _OF_CLAIMS:
                 yield from ((cause, key) for key in dict.fromkeys(self.claims))
+            elif cause is RequeueCause.TEAM:
+                yield cause, self.team
             else:
                 yield cause, ANYTHING
 
@@ -69,10 +72,12 @@ def requeue_condition(diagnosis: Diagnosis, node_name: str = "") -> RequeueCondi
     """The requeue condition of a pod with this diagnosis."""
     found = _condition_of_codes(diagnosis.codes(), diagnosis.lacking())
     general = diagnosis.general
+    is_of_team = general is not None and RequeueCause.TEAM in general.code.lifted_by
     return msgspec.structs.replace(
         found,
         node_name=node_name,
-        is_alone=general is not None,
+        is_alone=general is not None and not general.code.is_for_class,
+        team=general.resource if general is not None and is_of_team else ANYTHING,
         is_for_siblings=general is not None and general.code.is_for_siblings,
     )
 

@@ -43,6 +43,7 @@ def shipped(file: str) -> set[Row]:
         "cluster/rbac-migrations.yaml",
         "cluster/rbac-preemption.yaml",
         "cluster/rbac-relabel.yaml",
+        "cluster/rbac-teams.yaml",
     ],
 )
 def test_role_table_equals_the_role(file: str) -> None:

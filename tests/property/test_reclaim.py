@@ -1,0 +1,47 @@
+"""Teams never evict each other without end (Kueue issue 14543, Volcano issue 3869)."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.teams import WHOLE, Simulation
+
+GPUS = 16
+STEPS = 60
+amounts = st.integers(min_value=0, max_value=GPUS)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    guarantees=st.lists(amounts, min_size=2, max_size=4),
+    demands=st.lists(st.lists(amounts, min_size=4, max_size=4), min_size=1, max_size=3),
+    seed=st.integers(min_value=0, max_value=1000),
+)
+def test_constant_demand_ends_in_no_eviction(
+    guarantees: list[int], demands: list[list[int]], seed: int
+) -> None:
+    """Mixed pending and borrowed work: after each change of demand there is a last eviction."""
+    names = [f"t{at}" for at in range(len(guarantees))]
+    world = Simulation(
+        dict(zip(names, guarantees, strict=True)), GPUS // 8, seed, (1, 2, 4, 8), jobs_end=False
+    )
+    for demand in demands:
+        world.set_demand({name: demand[at] for at, name in enumerate(names)})
+        begin = world.now
+        world.run(begin + STEPS * 10.0)
+        late = [at for at in world.evicted_at if at > begin + STEPS * 5.0]
+        assert not late, f"evictions after the settled state: {late}"
+
+
+@settings(max_examples=25, deadline=None)
+@given(guarantees=st.lists(amounts, min_size=1, max_size=6), seed=st.integers(0, 100))
+def test_guarantees_together_never_exceed_the_cluster(guarantees: list[int], seed: int) -> None:
+    """KAI issue 1750."""
+    names = [f"t{at}" for at in range(len(guarantees))]
+    world = Simulation(dict(zip(names, guarantees, strict=True)), GPUS // 8, seed)
+    teams = world.cluster.teams
+    entitled = [teams.guarantee(one) for one in world.table.teams.values()]
+
+    assert sum(one.slices for one in entitled) <= GPUS * WHOLE.slices
+    assert sum(one.mib for one in entitled) <= GPUS * WHOLE.mib
