@@ -266,7 +266,6 @@ def test_memory_is_kept_before_compute() -> None:
     [
         pytest.param({"labels": {"scheduling.x-k8s.io/pod-group": "g"}}, id="coscheduling"),
         pytest.param({"annotations": {"scheduling.k8s.io/group-name": "g"}}, id="volcano"),
-        pytest.param({"labels": {"kueue.x-k8s.io/pod-group-name": "g"}}, id="kueue"),
         pytest.param({"spec": {"schedulingGroup": {"podGroupName": "g"}}}, id="in-the-spec"),
         pytest.param(
             {"spec": {"schedulingGroup": {"podGroupName": "g"}}, "scheduler": "other"},
