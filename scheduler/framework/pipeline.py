@@ -226,11 +226,13 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return total
 
     def data_nodes(self, view: View, pod: Pod) -> DataNodes | None:
-        """Where the pod has data; the first plugin that knows of any answers."""
-        for one in self.points(pod).data_nodes:
-            if (found := one(view, pod)) is not None:
-                return found
-        return None
+        """Where the pod has data, by all plugins."""
+        every = [one(view, pod) for one in self.points(pod).data_nodes]
+        found = [one for one in every if one is not None]
+        if len(found) < 2:
+            return found[0] if found else None
+        names = frozenset[str]().union(*(one.names for one in found))
+        return DataNodes(lambda node_info: sum(one.score(node_info) for one in found), names)
 
     def score(
         self,

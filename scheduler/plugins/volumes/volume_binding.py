@@ -29,6 +29,7 @@ from scheduler.model.reasons.reason import Reason
 from scheduler.model.volumes.persistent_volume import PersistentVolume
 from scheduler.model.well_known import HOSTNAME
 from scheduler.plugins.volumes import codes
+from scheduler.plugins.volumes.existing_volumes import data_nodes
 from scheduler.plugins.volumes.node_plan import AFFINITY_TEXT, NodePlan, VolumePlanner
 from scheduler.plugins.volumes.pod_claims import PodClaims, claims_of
 from scheduler.state.node_info import NodeInfo
@@ -179,6 +180,7 @@ PLUGIN: Final = Plugin(
         codes.MAP_AND_VOLUME,
     ),
     pre_filter=pre_filter,
+    data_nodes=data_nodes,
     normalized_scores=(NormalizedScore(weight=1, score=scores, is_preference=False),),
     tie_break=score_of,
     reserve=reserve,

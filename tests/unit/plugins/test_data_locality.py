@@ -156,6 +156,19 @@ def test_existing_volume_counts_as_data(*, promised: bool) -> None:
     assert chosen(cluster(*hosts, made, claim(class_name="fast")), newcomer) == "n3"
 
 
+def test_both_kinds_of_data_add_up() -> None:
+    by_label, both = {DATA: "imagenet", HOSTNAME: "n1"}, {DATA: "imagenet", HOSTNAME: "n2"}
+    state = cluster(
+        node("n1", gpus=4, labels=by_label),
+        node("n2", gpus=4, cpu="64", labels=both),
+        storage_class("fast", provisioner="disks.example.com"),
+        claim(class_name="fast"),
+        volume("pv", class_name="fast", host="n2"),
+    )
+
+    assert chosen(state, pod("p", gpus=1, annotations=READS, spec=uses("data"))) == "n2"
+
+
 def test_journal_names_the_data_as_what_decided() -> None:
     pipeline = default_pipeline()
     state = cluster(node("n1", gpus=4), node("n2", gpus=4, cpu="64", labels=HOLDS))
