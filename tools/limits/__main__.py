@@ -1,4 +1,4 @@
-"""``python -m tools.limits``: write docs/limits.md from the scheduler's table of limits."""
+"""``python -m tools.limits``: write docs/limits.md from the table of limits."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from scheduler.model.limits import TABLE
+from tools.limits.table import TABLE
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "limits.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "limits.md"
 
 HEAD: Final = """\
 # Limits on input
 
 Look up here how large a field may be and what happens to an object that exceeds a limit. (Written
-by `python -m tools.limits` from `scheduler/model/limits.py`; do not edit.)
+by `python -m tools.limits` from `tools/limits/table.py`; do not edit.)
 
 Every number, list, depth and text in a pod, a node, a namespace or a review has a limit that is
 checked before the value is used. A value beyond its limit is rejected with one line that names the

@@ -1,0 +1,1 @@
+"""The page of the limits on input, written from their table."""
