@@ -67,7 +67,7 @@ class GroupOwnerReader:
         try:
             group = gang_of_owner(key, content)
         except UNREADABLE as problem:
-            log.warning("owner of a group not readable", group=str(key), problem=str(problem))
+            log.warning("owner of a group not read", group=str(key), problem=str(problem))
             group = None
         gone = PodGroupDeleted(key.namespace, key.name, key.source)
         self._inbox.enqueue(gone if group is None else PodGroupUpdated(group))
