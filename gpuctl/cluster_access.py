@@ -116,6 +116,10 @@ async def patient(
     raise AssertionError("the last request returns or raises")
 
 
+class LeaderIsNoPod(NotReached):
+    """The leader runs outside of the cluster, so nothing forwards to it."""
+
+
 # --- through the leader's pod -----------------------------------------------------------------
 
 
@@ -236,7 +240,7 @@ async def forwarding_process(
         *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     try:
-        yield f"http://{await _address(process, timeout_s)}", process
+        yield f"http://{await _address(process, access, pod, timeout_s)}", process
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
@@ -248,7 +252,9 @@ async def forwarding_process(
             await process.wait()
 
 
-async def _address(process: asyncio.subprocess.Process, timeout_s: float) -> str:
+async def _address(
+    process: asyncio.subprocess.Process, access: Access, pod: str, timeout_s: float
+) -> str:
     assert process.stdout is not None, "its output is a pipe"
     assert process.stderr is not None, "its errors are a pipe"
     try:
@@ -259,4 +265,9 @@ async def _address(process: asyncio.subprocess.Process, timeout_s: float) -> str
             problem = (await process.stderr.read()).decode(errors="replace").strip()
     except TimeoutError:
         problem = f"no answer within {timeout_s:g} s"
+    if f'(NotFound): pods "{pod}"' in problem:
+        raise LeaderIsNoPod(
+            f"the leader {pod} is not a pod of namespace {access.lease_namespace}; pass the URL of"
+            " its decisions API with --server"
+        )
     raise NotReached(f"kubectl port-forward: {problem.splitlines()[-1] if problem else 'it ended'}")

@@ -186,11 +186,13 @@ async def _with_decisions(asked: Question, client: Client, facts: PodFacts) -> W
     is_live = facts.standing in (PLACED, WAITS)
     leader = None if asked.server else await cluster_access.leader_pod(client, asked.access)
     answer: PodAnswer | None = None
+    can_forward = True
     try:
         async with _leader_url(asked, client, leader, wanted=is_live) as url:
             if is_live:
                 answer = await _present(client, url, facts.namespace, facts.pod)
     except NotReached as error:
+        can_forward = not isinstance(error, cluster_access.LeaderIsNoPod)
         remarks.append(str(error))
     if answer is not None and not answer.leads:
         remarks.append("this replica is not the leader; the leader may know more")
@@ -202,7 +204,9 @@ async def _with_decisions(asked: Question, client: Client, facts: PodFacts) -> W
         witness=facts,
         answer=answer,
         remarks=tuple(remarks),
-        more=() if answer or not is_live else cluster_access.by_hand(asked.access, leader, command),
+        more=cluster_access.by_hand(asked.access, leader, command)
+        if is_live and can_forward and answer is None
+        else (),
     )
 
 

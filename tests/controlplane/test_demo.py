@@ -70,7 +70,7 @@ def assert_printed_commands_work(shown: str, path: Path) -> None:
     assert [
         command.split("gpuctl ")[-1].split()[0] for command in typed if "gpuctl " in command
     ] == [
-        *("why", "top", "free", "simulate"),
+        *("why", "top", "free", "dashboard", "simulate"),
     ]
     assert last.endswith(f"demo --end --directory {path}")
     script = "\n".join(f"{command} || [ $? = 2 ] || exit 3" for command in typed)

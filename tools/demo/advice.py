@@ -49,7 +49,8 @@ def _questions(environment: Environment) -> list[str]:
     rows = environment.look().rows
     waiting = [row.pod for row in rows if row.node is None]
     pod = next(iter(waiting or [row.pod for row in rows]), "")
-    asked = [["why", pod], ["top"], ["free"]] if pod else [["top"], ["free"]]
+    asked = [["why", pod]] if pod else []
+    asked += [["top"], ["free"], ["dashboard"]]
     return [shlex.join([gpuctl(), *words]) for words in asked]
 
 

@@ -248,6 +248,18 @@ async def test_failed_forward_shows_the_last_kubectl_line(
     assert str(caught.value) == f"kubectl port-forward: {result}"
 
 
+async def test_leader_outside_of_the_cluster_needs_its_url(kubectl: Any) -> None:
+    kubectl(REFUSED)
+    with pytest.raises(cluster_access.LeaderIsNoPod) as caught:
+        async with cluster_access.forwarded(Access(), "x"):
+            pytest.fail("nothing is forwarded")
+
+    assert str(caught.value) == (
+        "the leader x is not a pod of namespace gpu-scheduler-system; pass the URL of its decisions"
+        " API with --server"
+    )
+
+
 async def test_stalled_forward_times_out(kubectl: Any) -> None:
     kubectl(SILENT)
     with pytest.raises(NotReached, match=r"no answer within 0\.2 s"):

@@ -219,6 +219,23 @@ async def test_user_without_the_right_or_with_the_flag_starts_no_forward(
     assert not (tmp_path / "words").exists()
 
 
+async def test_leader_outside_of_the_cluster_is_asked_by_its_url(
+    person: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No command to forward is printed: it could not work."""
+    install_kubectl(tmp_path, person.api, monkeypatch)
+    missing = """echo 'Error from server (NotFound): pods "leader-1" not found' >&2\nexit 1"""
+    (tmp_path / "kubectl").write_text(f"#!/bin/sh\n{missing}\n")
+    person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
+    person.api.script(LEASE, reply(HOLDER))
+    person.api.script(REVIEW, reply({"status": {"allowed": True}}, 201))
+
+    result = await person.types("why", "a")
+
+    assert "the leader leader-1 is not a pod of namespace gpu-scheduler-system" in result.out
+    assert "port-forward" not in result.out
+
+
 async def test_without_a_name_every_waiting_pod_is_listed(person: User) -> None:
     items = [pod_json(name, status={"conditions": [WAITS]}) for name in "ab"]
     person.api.script(
