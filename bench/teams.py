@@ -1,8 +1,9 @@
 """``python -m bench.teams``: fair shares of 20 teams over two simulated hours, on the pure core.
 
 Each team wants a constant number of GPUs: a job that ends is submitted again. After an hour the
-demand of some teams changes. In the last third of each hour no job ends, so the demand is steady. Entitled work that finds no room takes back what others borrowed; a
-victim ends after a grace time and waits again. The last line is JSON::
+demand of some teams changes. In the last third of each hour no job ends, so the demand is steady.
+Entitled work that finds no room takes back what others borrowed; a victim ends after a grace time
+and waits again. The last line is JSON::
 
     {"fairness_error_points": ..., "evictions_steady": ..., "entitled_wait_max_s": ...}
 
