@@ -65,7 +65,8 @@ def holding(count: int, namespace: str = "a", **fields: Any) -> Pod:
 )
 def test_the_reason_has_the_numbers(held: int, asking: PodFields, reason: str) -> None:
     state = cluster(LIMITED, EIGHT, holding(held), holding(3, "b"))
-    rejection = refused(state, pod("p", **{**asking, "namespace": "a"}))
+    fields: PodFields = {**asking, "namespace": "a"}
+    rejection = refused(state, pod("p", **fields))
 
     assert sentence(rejection.diagnosis) == "0/1 nodes are available: " + reason
 
