@@ -19,14 +19,13 @@ from scheduler.watch.decode import (
     mig_partitions,
     migrations,
     objects,
-    quotas,
-    teams,
     volumes,
 )
 from scheduler.watch.decode.dra import claims, classes, slices
 from scheduler.watch.decode.groups import api_groups, coscheduling
 from scheduler.watch.decode.groups.group_decoder import GroupDecoder
 from scheduler.watch.decode.object_decoder import ObjectDecoder
+from scheduler.watch.decode.quotas import resource_quotas, teams
 from scheduler.watch.paged_list import Paging
 from scheduler.watch.reflector import WatchSource
 
@@ -52,8 +51,8 @@ NAMESPACES: WatchSource[Event] = WatchSource(
 QUOTAS: WatchSource[Event] = WatchSource(
     kind="resourcequotas",
     path="/api/v1/resourcequotas",
-    decode=quotas.quota_event,
-    decode_list=quotas.quotas_listed,
+    decode=resource_quotas.quota_event,
+    decode_list=resource_quotas.quotas_listed,
     is_vital=False,
 )
 

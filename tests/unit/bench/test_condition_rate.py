@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from bench import condition_rate
 from bench.load import Request
+from bench.pending import condition_rate
 from tools.controlplane import ControlPlane
 
 CONDITION = {

@@ -10,7 +10,7 @@ from scheduler.model.quota import Quota
 from scheduler.model.selector import Requirement
 from scheduler.state import event as ev
 from scheduler.state.cache.quotas import Quotas
-from scheduler.watch.decode.quotas import quota_event, quotas_listed
+from scheduler.watch.decode.quotas.resource_quotas import quota_event, quotas_listed
 from tests.builders import GPU, MIG_1G
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from scheduler.model import well_known
 from scheduler.state import event as ev
-from scheduler.watch.decode import migrations, objects, quotas
+from scheduler.watch.decode import migrations, objects
+from scheduler.watch.decode.quotas.resource_quotas import quota_event, quotas_listed
 from scheduler.watch.decode.unreadable import NotAnObject
 from tests.builders import ALLOW_ALL_MAPS, cluster, codes, node, pod, pod_json, refused
 
@@ -112,10 +113,10 @@ def test_a_quota_that_cannot_be_read_limits_nothing_and_says_so() -> None:
         }
     )
 
-    seen = quotas.quota_event(raw, False)
+    seen = quota_event(raw, False)
     assert isinstance(seen, ev.QuotaUpdated)
     assert (seen.quota.hard, bool(seen.quota.unread)) == ({}, True)
-    assert quotas.quotas_listed([msgspec.Raw(raw)]) == ev.QuotasReplaced((seen.quota,))
+    assert quotas_listed([msgspec.Raw(raw)]) == ev.QuotasReplaced((seen.quota,))
 
 
 @pytest.mark.parametrize("read", [objects.read_pod, objects.read_node, objects.read_namespace])

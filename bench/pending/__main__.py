@@ -4,7 +4,7 @@
 
 On the real API server: the time until each of them has a condition; the latency of a new pod that
 fits, meanwhile and afterwards; the scheduler's CPU use when idle; the reaction to one released
-slice that any of them could use. Before that, ``bench/condition_rate`` compares the rate of the
+slice that any of them could use. Before that, ``condition_rate`` compares the rate of the
 conditions with a bare loop of status patches. The last line is JSON.
 """
 
@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench import condition_rate
 from bench.control_plane import without_kubelets
 from bench.load import node, pod
 from bench.observer import Observer, dumps, percentile
+from bench.pending import condition_rate
 from bench.rounds import Namespace, finished, load, usage
 from bench.schedulers import apply_roles
 from tools.controlplane import ControlPlane, wait_until

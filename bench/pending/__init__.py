@@ -1,0 +1,1 @@
+"""Pods that fit nowhere: their conditions, and what they cost other pods."""

@@ -1,0 +1,1 @@
+"""Quotas: ResourceQuotas of Kubernetes, and the ConfigMap with the teams."""
