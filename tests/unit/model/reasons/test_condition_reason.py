@@ -11,14 +11,13 @@ from scheduler.plugins import REASON_CODES
 from tests.builders import pod_json
 from tests.fake_autoscalers import wants_a_node
 
-OURS = {ConditionReason.QUOTA_EXCEEDED}
 #: Written beside a nominated node, or for a profile: no code stands for these.
 BY_STATE = {ConditionReason.WAITING_FOR_CAPACITY, ConditionReason.NO_SUCH_PROFILE}
 
 
 @pytest.mark.parametrize("reason", ConditionReason)
 def test_other_reasons_request_no_node(reason: ConditionReason) -> None:
-    """Quota and groups too: their reasons are reserved."""
+    """Quota and groups too."""
     condition = {"type": "PodScheduled", "status": "False", "reason": reason.value}
     read = pod_json("w", status={"conditions": [condition]})
 
@@ -31,15 +30,15 @@ def test_nominated_pod_requests_no_node() -> None:
     assert not wants_a_node(pod_json("w", nominated="n", status={"conditions": [condition]}))
 
 
-def test_every_reason_can_be_written_or_is_reserved_and_has_a_meaning() -> None:
+def test_every_reason_can_be_written_and_has_a_meaning() -> None:
     given = {
         condition_reason_of([code], is_mapped=is_mapped)
         for code in REASON_CODES.values()
         for is_mapped in (False, True)
     }
 
-    assert given | OURS | BY_STATE == set(ConditionReason)
-    assert not given & (OURS | BY_STATE)
+    assert given | BY_STATE == set(ConditionReason)
+    assert not given & BY_STATE
     assert all(reason.meaning for reason in ConditionReason)
 
 
