@@ -79,6 +79,7 @@ class WhatIfView:
         self.pods = cluster.pods
         self.assumed = cluster.assumed
         self.preemptions = cluster.preemptions
+        self.gangs = cluster.gangs
         #: Map indexes of placed pods, by workload and map text.
         self._indexes: dict[tuple[str, str], dict[int, Pod]] = {}
         self._removed: dict[str, tuple[Pod, str, PodAllocation]] = {}

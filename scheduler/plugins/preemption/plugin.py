@@ -25,9 +25,10 @@ from scheduler.model.reasons.reason import DiagnosisHistogram, Reason, is_resolv
 from scheduler.model.reasons.reason_code import ReasonCode
 from scheduler.plugins.preemption import importance
 from scheduler.plugins.preemption.importance import Candidate
-from scheduler.plugins.preemption.possible_victims import possible_victims
-from scheduler.plugins.preemption.victims import NotHelpful, victims_on
+from scheduler.plugins.preemption.possible_victims import possible_victims, spared_because
+from scheduler.plugins.preemption.victims import NotHelpful, split, victims_on
 from scheduler.state.dra.ended_claims import ClaimUse
+from scheduler.state.gangs.victims import ending_with, others_of
 
 PREFIX: Final = "preemption: "
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
@@ -152,7 +153,8 @@ def find_candidates(
         pods = list(possible_victims(context.view, context.rejection.pod, name, context.settings))
         if not pods:
             continue
-        answer = _tried(context, name, pods, budgets)
+        has_groups = any(pod.group for pod in pods)
+        answer = (_with_groups if has_groups else _tried)(context, name, pods, budgets)
         if answer is None:
             break
         if isinstance(answer, NotHelpful):
@@ -184,6 +186,31 @@ def _tried(
     if answer is not None:
         answers.keep(node_name, Tried(answer, budgets, key.at_node, work.spent - before))
     return answer
+
+
+def _with_groups(
+    context: PostFilterContext,
+    node_name: str,
+    pods: Sequence[Pod],
+    budgets: tuple[DisruptionBudget, ...],
+) -> Candidate | NotHelpful | None:
+    """What comes of a node with members of groups: the others of a gang that falls below its
+    minimum are victims too. Not kept, since members on other nodes count.
+    """
+    gangs, newcomer = context.view.gangs, context.rejection.pod
+    members = [(pod, gangs.of(pod)) for pod in pods if pod.group]
+    whole = {pod.uid for pod, gang in members if gang is not None and others_of(gang, pod.uid)}
+    answer = victims_on(node_name, pods, context.trial(node_name), budgets, whole)
+    if not isinstance(answer, Candidate) or not answer.victims:
+        return answer
+    others = ending_with(gangs, answer.victims)
+    if not others:
+        return answer
+    if any(spared_because(one, newcomer, context.settings) for one in others):
+        return NotHelpful(_NO_VICTIMS)
+    going = importance.by_importance([*answer.victims, *others], whole)
+    violations = len(split(going, budgets)[0])
+    return msgspec.structs.replace(answer, victims=tuple(going), violations=violations)
 
 
 def _potential_nodes(context: PostFilterContext) -> list[str]:
