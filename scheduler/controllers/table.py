@@ -124,7 +124,9 @@ class Controllers:
         self.claims = ClaimController(cluster, metrics, self.avoidance, wall, _random_uid)
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
-        self.gangs = GangScheduling(cluster, state.queue, self.bindings, self.avoidance, rejects)
+        self.gangs = GangScheduling(
+            cluster, state.queue, self.bindings, self.avoidance, self.preemption, rejects
+        )
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)

@@ -223,6 +223,17 @@ class WhatIfView:
             node_info.count_claims(pod, -1)
             self._stale_claims = node_name
 
+    def remove_all(self, pods: Iterable[tuple[str, str]]) -> None:
+        """Take these placed pods off their nodes: uid and node of each; claims keep what they
+        have.
+        """
+        for uid, node_name in pods:
+            node_info = self._copied(node_name)
+            pod, allocation = node_info.pods[uid]
+            self._removed[uid] = (pod, node_name, allocation)
+            node_info.remove(uid)
+        self._count_removed()
+
     def put_back(self, uid: str) -> None:
         """Enter a pod again that was removed; it holds what it held."""
         pod, node_name, allocation = self._removed.pop(uid)

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-import msgspec
-
 from scheduler.controllers.bindings import BindingController
 from scheduler.controllers.gangs.held_places import HeldPlaces
 from scheduler.controllers.node_avoidance import NodeAvoidance
+from scheduler.controllers.preemption import PreemptionController
 from scheduler.decide.gang.plan import GangPlan, budget_of, plan_gang
+from scheduler.decide.gang.preemption import preempt
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import PendingPlacement, Placement, Rejection
+from scheduler.framework.decision import PendingPlacement, Placement, Preemption, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.actions import DropPlacement
 from scheduler.model.reasons.reason import sentence
@@ -56,6 +56,9 @@ class Cycle(DecisionContext, Protocol):
     ) -> None:
         """Record why a pod is pending."""
 
+    def carry_out(self, effects: Effects, now: float) -> None:
+        """Fold changes, and run actions."""
+
     def reject_after_error(self, entry: QueuedPodInfo, problem: Exception, now: float) -> None:
         """Internal error: the pod is tried again after a backoff."""
 
@@ -71,12 +74,14 @@ class GangScheduling:
         queue: GangQueue,
         bindings: BindingController,
         avoidance: NodeAvoidance,
+        preemption: PreemptionController,
         rejects: Sequence[Reject],
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._bindings = bindings
         self._avoidance = avoidance
+        self._preemption = preemption
         self._rejects = rejects
         self.held = HeldPlaces(cluster)
         #: What the members were told last.
@@ -99,7 +104,9 @@ class GangScheduling:
             plan = self._plan(gang, members, cycle.pipeline, work)
             share_s = (clock() - started) / len(members)
             if isinstance(plan, Rejection):
-                self._reject(cycle, gang, members, plan, now, share_s)
+                pods = [one.pod for one in members]
+                every = preempt(self._cluster, gang, pods, cycle.pipeline, plan, work)
+                self._reject(cycle, gang, members, every, now, share_s)
             else:
                 self._place(cycle, members, plan, now, share_s)
         except InvariantViolation:
@@ -160,20 +167,26 @@ class GangScheduling:
         cycle: Cycle,
         gang: Gang,
         members: Sequence[QueuedPodInfo],
-        rejection: Rejection,
+        rejections: Sequence[Rejection],
         now: float,
         share_s: float,
     ) -> None:
         """All members wait for the same; a member is told once what has not changed."""
-        text, leader = sentence(rejection.diagnosis), members[-1]
+        leader, rejection = members[-1], rejections[-1]
+        text = sentence(rejection.diagnosis)
         is_news = self._reported.get(gang) != text
         self._reported[gang] = text
-        for one in members:
+        for one, own in zip(members, rejections, strict=True):
             if is_news or one is leader or not one.code:
-                own = msgspec.structs.replace(rejection, pod=one.pod)
                 cycle.report_rejection(one, own, now, share_s)
         condition = requeue_condition(rejection.diagnosis, rejection.node_name)
         self._queue.add_unschedulable(leader, condition, now)
+        waits = any(own.nominated_node for own in rejections)
+        for own in rejections:
+            if isinstance(own, Preemption):
+                cycle.carry_out(self._preemption.begin(own, now), now)
+            elif not (waits or self.held.has(own.pod.uid)):
+                cycle.carry_out(self._preemption.give_up(own.pod), now)
 
     def _give_up(self, uid: str, now: float) -> Effects:
         for reject in self._rejects:

@@ -6,14 +6,13 @@ cluster never holds half a gang. No I/O, no clock, no randomness.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
+from scheduler.decide.gang.attempt import Attempt, view_beside
 from scheduler.decide.gang.incomplete import why_incomplete
-from scheduler.decide.gang.rank import class_of, in_rank_order, largest_first
-from scheduler.decide.schedule_one import schedule_one
-from scheduler.decide.view import WhatIfView, stronger
+from scheduler.decide.gang.rank import in_rank_order
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
@@ -51,11 +50,14 @@ def plan_gang(
         return Rejection(
             pod=waiting[0], diagnosis=Diagnosis(total=len(cluster.nodes), general=reason)
         )
-    plan = _Plan(cluster, waiting, pipeline, work)
-    plan.place_all(need)
-    if len(plan.placements) < need:
-        return plan.rejection(gang, need)
-    return GangPlan(in_rank_order(cluster, plan.placements, pipeline), tuple(plan.rejected))
+    if cluster.nominated:
+        waiting = [cluster.nominated.get(pod.uid, pod) for pod in waiting]
+    attempt = Attempt(cluster, view_beside(cluster, waiting), waiting, pipeline, work)
+    attempt.place_all(need)
+    if len(attempt.placements) < need:
+        return _rejection(attempt, gang, need)
+    placements = in_rank_order(cluster, attempt.placements, pipeline)
+    return GangPlan(placements, tuple(attempt.rejected))
 
 
 def budget_of(waiting: Sequence[Pod], pipeline: Pipeline) -> Budget:
@@ -63,72 +65,13 @@ def budget_of(waiting: Sequence[Pod], pipeline: Pipeline) -> Budget:
     return Budget(pipeline.decision_steps_max * max(1, len(waiting)))
 
 
-class _Plan:
-    """The members that have a place on the view so far, and those that have none."""
-
-    def __init__(
-        self, cluster: Cluster, waiting: Sequence[Pod], pipeline: Pipeline, work: Budget
-    ) -> None:
-        self._cluster = cluster
-        self._pods = largest_first(waiting)
-        self._pipeline = pipeline
-        self._work = work
-        self._view = WhatIfView(cluster)
-        self.placements: list[Placement] = []
-        self.rejected: list[Rejection] = []
-        self._hold_stronger()
-
-    def place_all(self, need: int) -> None:
-        """Place every member that fits; end as soon as the need cannot be met any more.
-
-        A member with terms about other pods is tried again after the others: it may have to be near
-        one of them.
-        """
-        pods = self._pods
-        while pods:
-            before = len(self.placements)
-            self._place_each(pods, need)
-            if len(self.placements) == before:
-                return
-            pods = [one.pod for one in self.rejected if one.pod.term_count]
-            self.rejected = [one for one in self.rejected if not one.pod.term_count]
-
-    def _place_each(self, pods: Sequence[Pod], need: int) -> None:
-        refused: dict[Hashable, Rejection] = {}
-        for at, pod in enumerate(pods):
-            again = sum(1 for one in self.rejected if one.pod.term_count)
-            if len(self.placements) + len(pods) - at + again < need:
-                return
-            kind = class_of(self._cluster, pod, self._pipeline)
-            known = refused.get(kind) if kind is not None else None
-            if known is not None:  # the view only got fuller
-                self.rejected.append(msgspec.structs.replace(known, pod=pod))
-                continue
-            decision = schedule_one(self._view, pod, self._pipeline, self._work)
-            if isinstance(decision, Placement):
-                self._view.place_decided(decision)
-                self.placements.append(decision)
-                continue
-            self.rejected.append(decision)
-            if kind is not None:
-                refused[kind] = decision
-
-    def rejection(self, gang: Gang, need: int) -> Rejection:
-        """The reasons of the first member that has no place, with how far the plan came."""
-        first = self.rejected[0]
-        placed = len(self.placements)
-        started = f" beside {len(gang.placed)} with a node" if gang.is_started else ""
-        text = (
-            f"group {gang.key.name}: {placed} of the {need} members that have to be placed"
-            f" together fit{started}; {first.pod.name} does not."
-        )
-        return msgspec.structs.replace(first, diagnosis=first.diagnosis.with_post_filter(text))
-
-    def _hold_stronger(self) -> None:
-        """Nominated pods keep their room; those of the gang itself are placed by the plan."""
-        if not self._cluster.nominated:
-            return
-        weakest = min(self._pods, key=lambda pod: pod.priority)
-        own = {pod.uid for pod in self._pods}
-        held = stronger(self._cluster.nominated, weakest)
-        self._view.hold(pod for pod in held if pod.uid not in own)
+def _rejection(attempt: Attempt, gang: Gang, need: int) -> Rejection:
+    """The reasons of the first member that has no place, with how far the attempt came."""
+    first = attempt.rejected[0]
+    placed = len(attempt.placements)
+    started = f" beside {len(gang.placed)} with a node" if gang.is_started else ""
+    text = (
+        f"group {gang.key.name}: {placed} of the {need} members that have to be placed"
+        f" together fit{started}; {first.pod.name} does not."
+    )
+    return msgspec.structs.replace(first, diagnosis=first.diagnosis.with_post_filter(text))

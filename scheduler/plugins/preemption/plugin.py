@@ -121,7 +121,7 @@ def post_filter_hint(view: View, pod: Pod, node_name: str, settings: Settings) -
     nominated = view.nominated.get(pod.uid)
     if nominated is None:
         return any(possible_victims(view, pod, node_name, settings))
-    return nominated.nominated_node == node_name and not _awaited(view, pod, node_name, settings)
+    return nominated.nominated_node == node_name and not awaited_end(view, pod, node_name, settings)
 
 
 def is_out_of_question(context: PostFilterContext) -> bool:
@@ -235,13 +235,13 @@ def _not_yet(context: PostFilterContext) -> str | None:
     if nominated:
         reasons = context.rejection.diagnosis.nodes.get(nominated, ())
         is_final = bool(reasons) and not is_resolvable(reasons)
-        awaited = _awaited(context.view, pod, nominated, context.settings)
+        awaited = awaited_end(context.view, pod, nominated, context.settings)
         if awaited and not is_final:
             return awaited
     return EXHAUSTED if preemptions.is_exhausted(pod.uid) else None
 
 
-def _awaited(view: View, pod: Pod, node_name: str, settings: Settings) -> str:
+def awaited_end(view: View, pod: Pod, node_name: str, settings: Settings) -> str:
     """What ends soon on the node that a pod waits for: preempted pods, or claims of pods that have
     ended; empty if nothing does.
     """
