@@ -21,6 +21,7 @@ from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
+from scheduler.controllers.gangs.reservation import RESERVE_S, HeadReservation
 from scheduler.controllers.gangs.scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import MigConfigController
@@ -53,7 +54,7 @@ from scheduler.state.scheduler_state import SchedulerState
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration.
+    """The configuration; ``reserve_s`` is how long a gang reserves room.
 
     ``mig_config`` is the pipeline of a scheduler that sets the MIG config of nodes; ``migrations``
     is None for a scheduler that never migrates pods.
@@ -61,6 +62,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     avoidance: Timings = Timings()
     partition_timeout_s: float = TIMEOUT_S
+    reserve_s: float = RESERVE_S
     mig_config: Pipeline | None = None
     migrations: PlannerSettings | None = None
 
@@ -74,6 +76,7 @@ def settings_of(config: Config) -> ControllerSettings:
     return ControllerSettings(
         avoidance=config.avoidance,
         partition_timeout_s=config.mig.partition_timeout_s,
+        reserve_s=config.gang.reserve_seconds,
         mig_config=config.pipeline() if config.mig.relabel_nodes else None,
         migrations=PlannerSettings(
             mode=restore.mode_word(), timings=restore.timings(), rules=config.rules()
@@ -125,7 +128,13 @@ class Controllers:
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
         self.gangs = GangScheduling(
-            cluster, state.queue, self.bindings, self.avoidance, self.preemption, rejects
+            cluster,
+            state.queue,
+            self.bindings,
+            self.avoidance,
+            self.preemption,
+            HeadReservation(cluster, settings.reserve_s),
+            rejects,
         )
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)

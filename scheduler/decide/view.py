@@ -20,6 +20,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.cache.map_indexes import space_of
+from scheduler.state.cache.nominator import Nominator
 from scheduler.state.dra.ended_claims import ClaimsOnNode, ClaimUse
 from scheduler.state.dra.store import DraStore
 from scheduler.state.dra.what_if import WhatIfDra
@@ -307,7 +308,7 @@ def beside_nominated(view: View, pod: Pod, node_name: str = "") -> View:
     if not isinstance(view, Cluster):
         return view
     among = view.nominations.at(node_name) if node_name else view.nominated.values()
-    held = stronger(view.nominated, pod, among)
+    held = stronger(view.nominations, pod, among)
     if not held:
         return view
     overlay = WhatIfView(view)
@@ -318,20 +319,21 @@ def beside_nominated(view: View, pod: Pod, node_name: str = "") -> View:
     return overlay
 
 
-def stronger(
-    nominated: Mapping[str, Pod], pod: Pod, among: Collection[Pod] | None = None
-) -> list[Pod]:
+def stronger(nominations: Nominator, pod: Pod, among: Collection[Pod] | None = None) -> list[Pod]:
     """The nominated pods, or those ``among`` them, that reserve capacity against this pod, without
     those of its own migration.
 
-    The pod that a migration holds capacity for is nominated as well, and counts once.
+    The pod that a migration holds capacity for is nominated as well, and counts once. A gang that
+    reserves leaves its room to a pod that ends before the reservation does.
     """
-    priority = pod.priority
+    priority, nominated = pod.priority, nominations.held
+    yielding = nominations.yields_to(pod)
     return [
         other
         for other in (nominated.values() if among is None else among)
         if other.priority >= priority
         and other.uid != pod.uid
+        and other.uid not in yielding
         and not is_for(other, pod)
         and not (well_known.MIGRATION in other.annotations and _is_held_by_a_move(other, nominated))
     ]

@@ -25,6 +25,7 @@ from scheduler.model.quota import Quota
 from scheduler.model.volumes.storage import StorageObject
 from scheduler.model.volumes.volume_plan import VolumePlan
 from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.cache.nominator import Reserved
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
 from scheduler.state.reservations import Reservations
 
@@ -91,6 +92,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``settled`` are new nodes that do not wait for their MIG layout any more. ``preempting`` are
     preemptors whose victims are being deleted. ``exhausted`` are those that may not preempt more
     for now. ``withdrawn`` are pods that do not wait any more for the node in their status.
+    ``reserved`` are the members of the gang that reserves, for ``reserve_left_s`` seconds more.
     ``expected`` are the GPUs that nominated pods wait for, ``planned`` those of their claims.
     ``released`` are the claims that each preempted pod gives back. ``pod_groups`` is None where the
     API server does not serve them.
@@ -118,6 +120,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     preempting: tuple[str, ...] = ()
     exhausted: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
+    reserve_left_s: float = 0.0
     expected: dict[str, Devices] = {}
     planned: dict[str, ClaimPlan] = {}
     storage: tuple[StorageObject, ...] = ()
@@ -140,6 +144,7 @@ def take(
         for node_info in cluster.candidates()
         if node_info.avoided
     )
+    reserved = cluster.nominations.reserved
     return ClusterSnapshot(
         scheduler_name=cluster.scheduler_name,
         generation=generation,
@@ -191,6 +196,8 @@ def take(
         preempting=tuple(cluster.preemptions.running),
         exhausted=tuple(sorted(cluster.preemptions.exhausted())),
         withdrawn=cluster.nominations.withdrawn(),
+        reserved=tuple(sorted(reserved.uids)) if reserved is not None else (),
+        reserve_left_s=reserved.left_s if reserved is not None else 0.0,
         expected=dict(cluster.nominations.expected),
         planned=dict(cluster.nominations.plans),
         pod_groups=cluster.gangs.groups() if cluster.gangs.is_served else None,
@@ -238,6 +245,9 @@ def _restore_preemption(cluster: Cluster, state: ClusterSnapshot) -> None:
     for uid in state.withdrawn:
         cluster.nominations.withdraw(uid)
     cluster.nominations.restore(state.held, state.expected, state.planned)
+    if state.reserved:
+        uids = frozenset(state.reserved)
+        cluster.nominations.reserved = Reserved(uids, state.reserve_left_s)
     cluster.preemptions.replace_budgets(state.budgets)
     for uid in state.preempting:
         cluster.preemptions.begin(uid, frozenset((uid,)), state.now)

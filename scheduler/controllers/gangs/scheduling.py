@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from scheduler.controllers.bindings import BindingController
 from scheduler.controllers.gangs.held_places import HeldPlaces
+from scheduler.controllers.gangs.reservation import HeadReservation
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.controllers.preemption import PreemptionController
 from scheduler.decide.gang.plan import GangPlan, budget_of, plan_gang
@@ -75,6 +76,7 @@ class GangScheduling:
         bindings: BindingController,
         avoidance: NodeAvoidance,
         preemption: PreemptionController,
+        head: HeadReservation,
         rejects: Sequence[Reject],
     ) -> None:
         self._cluster = cluster
@@ -82,6 +84,7 @@ class GangScheduling:
         self._bindings = bindings
         self._avoidance = avoidance
         self._preemption = preemption
+        self._head = head
         self._rejects = rejects
         self.held = HeldPlaces(cluster)
         #: What the members were told last.
@@ -109,6 +112,7 @@ class GangScheduling:
                 self._reject(cycle, gang, members, every, now, share_s)
             else:
                 self._place(cycle, members, plan, now, share_s)
+                cycle.carry_out(self._head.placed(gang), now)
         except InvariantViolation:
             raise
         except Exception as problem:  # noqa: BLE001 - it concerns only this gang
@@ -118,9 +122,9 @@ class GangScheduling:
 
     def tick(self, now: float, *, leads: bool) -> Effects:
         """Give up the rest of the gangs of which a placement was taken back before its Binding, and
-        release places that were held long enough.
+        release places that were held long enough, or the reservation of the head.
         """
-        effects = self.held.expire(now)
+        effects = self.held.expire(now) + self._head.tick(now, leads=leads)
         for uid in self._bindings.left_behind():
             effects += self._give_up(uid, now)
         return effects
@@ -181,12 +185,28 @@ class GangScheduling:
                 cycle.report_rejection(one, own, now, share_s)
         condition = requeue_condition(rejection.diagnosis, rejection.node_name)
         self._queue.add_unschedulable(leader, condition, now)
+        cycle.carry_out(self._make_room(gang, rejections, cycle.pipeline, now), now)
+
+    def _make_room(
+        self, gang: Gang, rejections: Sequence[Rejection], pipeline: Pipeline, now: float
+    ) -> Effects:
+        """Victims end for a gang, or it reserves room if it is the head of the queue."""
         waits = any(own.nominated_node for own in rejections)
+        if waits or not gang.is_complete:
+            effects = self._head.placed(gang)
+        else:
+            pods = [own.pod for own in rejections]
+            effects = self._head.refused(gang, pods, pipeline, now)
         for own in rejections:
             if isinstance(own, Preemption):
-                cycle.carry_out(self._preemption.begin(own, now), now)
-            elif not (waits or self.held.has(own.pod.uid)):
-                cycle.carry_out(self._preemption.give_up(own.pod), now)
+                effects += self._preemption.begin(own, now)
+            elif not waits and pipeline.preemption != "off" and not self._is_held(own.pod.uid):
+                effects += self._preemption.give_up(own.pod)
+        return effects
+
+    def _is_held(self, uid: str) -> bool:
+        """Whether the room of a member is held for another reason than its victims."""
+        return self.held.has(uid) or self._cluster.nominations.is_reserved(uid)
 
     def _give_up(self, uid: str, now: float) -> Effects:
         for reject in self._rejects:

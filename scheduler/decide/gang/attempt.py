@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Final
 
 import msgspec
 
 from scheduler.decide.gang.rank import class_of, largest_first
-from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.schedule_one import place, schedule_one
 from scheduler.decide.view import WhatIfView, stronger
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Decision, Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
+from scheduler.model.reasons.reason import Diagnosis
 from scheduler.state.cache.cluster import Cluster
 
+_NO_REASONS: Final = Diagnosis(total=0)
 #: Decides one member on the view.
 FindNode = Callable[[WhatIfView, Pod, Pipeline, Budget], Decision]
 
@@ -78,6 +81,12 @@ class Attempt:
                 refused[kind] = decision
 
 
+def find_only(view: WhatIfView, pod: Pod, pipeline: Pipeline, work: Budget) -> Decision:
+    """A place without the reasons of the nodes that have none: they cost a diagnosis."""
+    found = place(view, pod, pipeline, work)
+    return found if found is not None else Rejection(pod=pod, diagnosis=_NO_REASONS)
+
+
 def view_beside(
     cluster: Cluster, members: Sequence[Pod], without: Sequence[tuple[Pod, str]] = ()
 ) -> WhatIfView:
@@ -88,8 +97,15 @@ def view_beside(
     if without:
         view.remove_all((pod.uid, name) for pod, name in without)
     if cluster.nominated:
-        weakest = min(members, key=lambda pod: pod.priority)
         own = {pod.uid for pod in members}
-        held = stronger(cluster.nominated, weakest)
+        held = stronger(cluster.nominations, _weakest(members))
         view.hold(pod for pod in held if pod.uid not in own)
     return view
+
+
+def _weakest(members: Sequence[Pod]) -> Pod:
+    """A pod with the lowest priority of the members that runs as long as any of them."""
+    weakest = min(members, key=lambda pod: pod.priority)
+    limits = [pod.active_deadline_s for pod in members if pod.active_deadline_s is not None]
+    longest = max(limits) if len(limits) == len(members) else None
+    return msgspec.structs.replace(weakest, active_deadline_s=longest)

@@ -61,6 +61,8 @@ def fewest_victims(
     if work.is_over:
         return None
     left = [pod for pod in ordered if pod.uid in nodes.out]
+    if ending_with(gangs, left):
+        return None  # members that stay would be of no use
     taken = tuple(where[pod.uid] for pod in left)
     if not nodes.hold_without(taken):
         return None

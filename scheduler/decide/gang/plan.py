@@ -51,7 +51,7 @@ def plan_gang(
             pod=waiting[0], diagnosis=Diagnosis(total=len(cluster.nodes), general=reason)
         )
     if cluster.nominated:
-        waiting = [cluster.nominated.get(pod.uid, pod) for pod in waiting]
+        waiting = [_with_own_node(cluster, pod) for pod in waiting]
     attempt = Attempt(cluster, view_beside(cluster, waiting), waiting, pipeline, work)
     attempt.place_all(need)
     if len(attempt.placements) < need:
@@ -75,3 +75,9 @@ def _rejection(attempt: Attempt, gang: Gang, need: int) -> Rejection:
         f" together fit{started}; {first.pod.name} does not."
     )
     return msgspec.structs.replace(first, diagnosis=first.diagnosis.with_post_filter(text))
+
+
+def _with_own_node(cluster: Cluster, pod: Pod) -> Pod:
+    """A member for which room was made goes there; where it only reserves, any node will do."""
+    is_reserved = cluster.nominations.is_reserved(pod.uid)
+    return pod if is_reserved else cluster.nominated.get(pod.uid, pod)

@@ -13,17 +13,14 @@ from typing import Final
 
 import msgspec
 
-from scheduler.decide.gang.attempt import Attempt, view_beside
+from scheduler.decide.gang.attempt import Attempt, find_only, view_beside
 from scheduler.decide.gang.give_back import Taken, fewest_victims
 from scheduler.decide.gang.plan import budget_of
-from scheduler.decide.schedule_one import place
-from scheduler.decide.view import WhatIfView
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import Decision, Placement, Preemption, Rejection
+from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.reason_codes import INTERNAL, TOO_COMPLEX
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reasons.reason import Diagnosis
 from scheduler.plugins.preemption.plugin import (
     EXHAUSTED,
     NEVER,
@@ -37,7 +34,6 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.gangs.gang import Gang
 
 NOT_HELPFUL: Final = "the group does not fit without all pods of lower priority either."
-_NO_REASONS: Final = Diagnosis(total=0)
 
 
 def preempt(
@@ -82,7 +78,7 @@ def _not_yet(cluster: Cluster, waiting: Sequence[Pod], pipeline: Pipeline) -> st
         return TERMINATING
     for pod in waiting:
         nominated = cluster.nominated.get(pod.uid)
-        if nominated is not None:
+        if nominated is not None and not cluster.nominations.is_reserved(pod.uid):
             awaited = awaited_end(cluster, pod, nominated.nominated_node, pipeline)
             if awaited:
                 return awaited
@@ -111,19 +107,13 @@ def _search(
     if not weaker or need is None:
         return None
     emptied = view_beside(cluster, waiting, weaker)
-    attempt = Attempt(cluster, emptied, waiting, pipeline, work, _find)
+    attempt = Attempt(cluster, emptied, waiting, pipeline, work, find_only)
     attempt.place_all(need, need)
     if len(attempt.placements) < need:
         return None
     placements = tuple(attempt.placements)
     chosen = fewest_victims(cluster, waiting, placements, weaker, pipeline, work)
     return None if chosen is None else _Found(placements, *chosen)
-
-
-def _find(view: WhatIfView, pod: Pod, pipeline: Pipeline, work: Budget) -> Decision:
-    """A place without the reasons of the nodes that have none."""
-    found = place(view, pod, pipeline, work)
-    return found if found is not None else Rejection(pod=pod, diagnosis=_NO_REASONS)
 
 
 def _preemptions(
@@ -169,7 +159,8 @@ def _for_all(waiting: Sequence[Pod], rejection: Rejection) -> list[Rejection]:
 
 def _waiting_on(cluster: Cluster, pod: Pod, rejection: Rejection) -> Rejection:
     """A member waits where it is nominated."""
-    nominated = cluster.nominated.get(pod.uid)
+    is_reserved = cluster.nominations.is_reserved(pod.uid)
+    nominated = None if is_reserved else cluster.nominated.get(pod.uid)
     name = nominated.nominated_node if nominated is not None else ""
     return msgspec.structs.replace(rejection, pod=pod, nominated_node=name)
 

@@ -199,7 +199,7 @@ class _Attempt:
     def _view(self) -> WhatIfView:
         """The cluster with the pods that are nominated beside the waiting pod."""
         view = WhatIfView(self._cluster)
-        view.hold(stronger(self._cluster.nominated, self._pod))
+        view.hold(stronger(self._cluster.nominations, self._pod))
         return view
 
     def _place(self, view: WhatIfView, pod: Pod) -> Placement | None:

@@ -39,7 +39,7 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``unread`` describes undecodable fields. ``allocated`` are the GPUs in its status, empty if the
     status has none. ``started`` is ``status.startTime``, empty before it starts. ``is_preempted``
     is true if its condition DisruptionTarget names preemption by a scheduler. ``never_preempts``
-    follows its preemptionPolicy.
+    follows its preemptionPolicy. ``active_deadline_s`` is the longest time that it may run.
     """
 
     uid: str
@@ -57,7 +57,7 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     gates: tuple[str, ...] = ()
     priority: int = 0
     priority_class: str = ""
-    has_deadline: bool = False
+    active_deadline_s: int | None = None
     group: str = ""
     requests: dict[str, int] = {}
     score_extra: tuple[int, int] = NO_SCORE_EXTRA
@@ -112,6 +112,11 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def gang(self) -> GangMark | None:
         """What it says about its gang; pods without a ``group`` are not asked."""
         return gang_mark(self.namespace, self.labels, self.annotations)
+
+    @property
+    def has_deadline(self) -> bool:
+        """Whether its run time is limited."""
+        return self.active_deadline_s is not None
 
     @property
     def has_terms(self) -> bool:
