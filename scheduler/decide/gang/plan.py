@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from scheduler.decide.gang.attempt import Attempt, view_beside
+from scheduler.decide.gang.capacity import shortage
 from scheduler.decide.gang.incomplete import why_incomplete
 from scheduler.decide.gang.rank import in_rank_order
 from scheduler.framework.budget import Budget
@@ -50,12 +51,15 @@ def plan_gang(
         return Rejection(
             pod=waiting[0], diagnosis=Diagnosis(total=len(cluster.nodes), general=reason)
         )
+    short = shortage(cluster, waiting, need, pipeline, work)
+    if short is not None:
+        return _rejection(short.rejection, short.placed, gang, need)
     if cluster.nominated:
         waiting = [_with_own_node(cluster, pod) for pod in waiting]
     attempt = Attempt(cluster, view_beside(cluster, waiting), waiting, pipeline, work)
     attempt.place_all(need)
     if len(attempt.placements) < need:
-        return _rejection(attempt, gang, need)
+        return _rejection(attempt.rejected[0], len(attempt.placements), gang, need)
     placements = in_rank_order(cluster, attempt.placements, pipeline)
     return GangPlan(placements, tuple(attempt.rejected))
 
@@ -65,10 +69,8 @@ def budget_of(waiting: Sequence[Pod], pipeline: Pipeline) -> Budget:
     return Budget(pipeline.decision_steps_max * max(1, len(waiting)))
 
 
-def _rejection(attempt: Attempt, gang: Gang, need: int) -> Rejection:
-    """The reasons of the first member that has no place, with how far the attempt came."""
-    first = attempt.rejected[0]
-    placed = len(attempt.placements)
+def _rejection(first: Rejection, placed: int, gang: Gang, need: int) -> Rejection:
+    """The reasons of the first member that has no place, with how many have one."""
     started = f" beside {len(gang.placed)} with a node" if gang.is_started else ""
     text = (
         f"group {gang.key.name}: {placed} of the {need} members that have to be placed"
