@@ -21,7 +21,7 @@ from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
-from scheduler.controllers.gangs.reservation import RESERVE_S, HeadReservation
+from scheduler.controllers.gangs.reservation import RESERVE_S
 from scheduler.controllers.gangs.scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import MigConfigController
@@ -128,13 +128,7 @@ class Controllers:
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
         self.gangs = GangScheduling(
-            cluster,
-            state.queue,
-            self.bindings,
-            self.avoidance,
-            self.preemption,
-            HeadReservation(cluster, settings.reserve_s),
-            rejects,
+            state, self.bindings, self.avoidance, self.preemption, rejects, settings.reserve_s
         )
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)

@@ -92,7 +92,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``settled`` are new nodes that do not wait for their MIG layout any more. ``preempting`` are
     preemptors whose victims are being deleted. ``exhausted`` are those that may not preempt more
     for now. ``withdrawn`` are pods that do not wait any more for the node in their status.
-    ``reserved`` are the members of the gang that reserves, for ``reserve_left_s`` seconds more.
+    ``reserved`` is the gang that reserves room.
     ``expected`` are the GPUs that nominated pods wait for, ``planned`` those of their claims.
     ``released`` are the claims that each preempted pod gives back. ``pod_groups`` is None where the
     API server does not serve them.
@@ -120,8 +120,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     preempting: tuple[str, ...] = ()
     exhausted: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()
-    reserved: tuple[str, ...] = ()
-    reserve_left_s: float = 0.0
+    reserved: Reserved | None = None
     expected: dict[str, Devices] = {}
     planned: dict[str, ClaimPlan] = {}
     storage: tuple[StorageObject, ...] = ()
@@ -144,7 +143,6 @@ def take(
         for node_info in cluster.candidates()
         if node_info.avoided
     )
-    reserved = cluster.nominations.reserved
     return ClusterSnapshot(
         scheduler_name=cluster.scheduler_name,
         generation=generation,
@@ -196,8 +194,7 @@ def take(
         preempting=tuple(cluster.preemptions.running),
         exhausted=tuple(sorted(cluster.preemptions.exhausted())),
         withdrawn=cluster.nominations.withdrawn(),
-        reserved=tuple(sorted(reserved.uids)) if reserved is not None else (),
-        reserve_left_s=reserved.left_s if reserved is not None else 0.0,
+        reserved=cluster.nominations.reserved,
         expected=dict(cluster.nominations.expected),
         planned=dict(cluster.nominations.plans),
         pod_groups=cluster.gangs.groups() if cluster.gangs.is_served else None,
@@ -245,9 +242,7 @@ def _restore_preemption(cluster: Cluster, state: ClusterSnapshot) -> None:
     for uid in state.withdrawn:
         cluster.nominations.withdraw(uid)
     cluster.nominations.restore(state.held, state.expected, state.planned)
-    if state.reserved:
-        uids = frozenset(state.reserved)
-        cluster.nominations.reserved = Reserved(uids, state.reserve_left_s)
+    cluster.nominations.reserved = state.reserved
     cluster.preemptions.replace_budgets(state.budgets)
     for uid in state.preempting:
         cluster.preemptions.begin(uid, frozenset((uid,)), state.now)

@@ -117,12 +117,12 @@ class HeadReservation:
         if not found:  # it would not fit if all others ended
             return self._pause(now)
         nominations = self._cluster.nominations
-        before = nominations.reserved.uids if nominations.reserved is not None else frozenset()
+        before = nominations.reserved.uids if nominations.reserved is not None else {}
         mine = [
             one for one in found if one.pod.uid in before or one.pod.uid not in nominations.held
         ]
-        uids = frozenset(one.pod.uid for one in mine)
-        effects = self._withdraw(before - uids)
+        uids = {one.pod.uid: None for one in mine}
+        effects = self._withdraw(uid for uid in before if uid not in uids)
         for one in mine:
             effects += tuple(self._cluster.nominate(one.pod, one.node_name, one.devices))
         nominations.reserved = Reserved(uids, self._until - now)
@@ -149,7 +149,7 @@ class HeadReservation:
 
     def _withdraw(self, uids: Iterable[str]) -> Effects:
         effects: Effects = ()
-        for uid in sorted(uids):
+        for uid in uids:
             effects += tuple(self._cluster.withdraw_nomination(uid))
         return effects
 

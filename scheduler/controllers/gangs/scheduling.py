@@ -25,13 +25,12 @@ from scheduler.model.actions import DropPlacement
 from scheduler.model.reasons.reason import sentence
 from scheduler.report.decisions.journal import DecisionContext, Journal, Record
 from scheduler.state import event as ev
-from scheduler.state.cache.cluster import Cluster
 from scheduler.state.effects import Effects
 from scheduler.state.gangs.gang import Gang
 from scheduler.state.invariant import InvariantViolation
-from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.queue.requeue_conditions import requeue_condition
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
+from scheduler.state.scheduler_state import SchedulerState
 
 #: Cancels the wait of an assumed pod; None if the pod does not wait there.
 Reject = Callable[[str, float], Effects | None]
@@ -71,21 +70,20 @@ class GangScheduling:
 
     def __init__(
         self,
-        cluster: Cluster,
-        queue: GangQueue,
+        state: SchedulerState,
         bindings: BindingController,
         avoidance: NodeAvoidance,
         preemption: PreemptionController,
-        head: HeadReservation,
         rejects: Sequence[Reject],
+        reserve_s: float,
     ) -> None:
-        self._cluster = cluster
-        self._queue = queue
+        self._cluster = cluster = state.cluster
+        self._queue = state.queue
         self._bindings = bindings
         self._avoidance = avoidance
         self._preemption = preemption
-        self._head = head
         self._rejects = rejects
+        self._head = HeadReservation(cluster, reserve_s)
         self.held = HeldPlaces(cluster)
         #: What the members were told last.
         self._reported: WeakKeyDictionary[Gang, str] = WeakKeyDictionary()

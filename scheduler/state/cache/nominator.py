@@ -28,7 +28,7 @@ _NOBODY: Final[frozenset[str]] = frozenset()
 class Reserved(msgspec.Struct, frozen=True):
     """The members of the gang that reserves, and for how many seconds more it may."""
 
-    uids: frozenset[str]
+    uids: dict[str, None]
     left_s: float
 
 
@@ -55,7 +55,7 @@ class Nominator:
         """The pods that hold capacity on a node."""
         return self._by_node.get(node_name, {}).values()
 
-    def yields_to(self, pod: Pod) -> frozenset[str]:
+    def yields_to(self, pod: Pod) -> Collection[str]:
         """The pods that let this pod take their room: members of the gang that reserves, where
         the pod ends before the reservation does.
         """
