@@ -99,7 +99,9 @@ class _StepController(Protocol):
 
 
 class Controllers:
-    """Every controller of one state; ``wall`` is Unix time."""
+    """Every controller of one state; ``wall`` is Unix time. Without a webhook no pod has to be
+    mutated, and none is recreated.
+    """
 
     def __init__(
         self,
@@ -127,14 +129,12 @@ class Controllers:
         self.claims = ClaimController(cluster, metrics, self.avoidance, wall, _random_uid)
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
-        self.gangs = GangScheduling(
-            state, self.bindings, self.avoidance, self.preemption, rejects, settings.reserve_s
-        )
+        shared = self.bindings, self.avoidance, self.preemption
+        self.gangs = GangScheduling(state, *shared, rejects, settings.reserve_s)
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
         cache = ClusterCache(cluster, self.contain, wall)
-        # Without a webhook, no pod has to be mutated.
         recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
         self.events = EventRoutes(
             [
