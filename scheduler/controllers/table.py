@@ -101,7 +101,9 @@ class _StepController(Protocol):
 
 
 class Controllers:
-    """Every controller of one state; ``wall`` is Unix time."""
+    """Every controller of one state; ``wall`` is Unix time. Without a webhook no pod has to be
+    mutated, and none is recreated.
+    """
 
     def __init__(
         self,
@@ -139,11 +141,7 @@ class Controllers:
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
         cache = ClusterCache(cluster, self.contain, wall)
-        preparing = (
-            *(self.partitions, self.volumes, self.claims),
-            *(collisions, self.preemption),
-        )
-        # Without a webhook, no pod has to be mutated.
+        preparing = (self.partitions, self.volumes, self.claims, collisions, self.preemption)
         recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
         self.events = EventRoutes(
             [

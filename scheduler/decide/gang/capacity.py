@@ -25,7 +25,7 @@ from scheduler.state.cache.cluster import Cluster
 
 
 class Shortage(msgspec.Struct, frozen=True):
-    """Of the members that have to be placed together ``placed`` fit at most; ``rejection`` is of the
+    """At most ``placed`` of the members fit that have to be placed together; ``rejection`` is of the
     first one that does not.
     """
 
