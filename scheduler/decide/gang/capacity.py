@@ -25,7 +25,7 @@ from scheduler.state.cache.cluster import Cluster
 
 
 class Shortage(msgspec.Struct, frozen=True):
-    """At most ``placed`` of the members fit that have to be placed together; ``rejection`` is of the
+    """At most ``placed`` of the members that are placed together fit; ``rejection`` is of the
     first one that does not.
     """
 

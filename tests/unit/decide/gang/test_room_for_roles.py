@@ -55,8 +55,9 @@ def test_a_gang_preempts_nothing_where_one_role_would_not_fit() -> None:
 
 
 def test_a_gang_reserves_for_the_minimum_of_each_role() -> None:
-    later = [running("later", gpus=4)]
-    state, gang = world(NEEDS, *later, *BIG, *SMALL, gpus=4)
+    """The third small one would fit at once, the big one after the end of another pod."""
+    later = running("later", gpus=3)
+    state, gang = world(NEEDS, later, high("big-0", "big", 4), *SMALL, gpus=6)
     waiting = list(gang.waiting_pods())
 
     found = room_for(state, gang, waiting, OWN, budget_of(waiting, OWN))
