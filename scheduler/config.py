@@ -120,6 +120,14 @@ class PreemptionSettings(_Part, frozen=True):
     victims: Literal["own", "all"] = "own"
 
 
+class Gang(_Part, frozen=True):
+    """Groups of pods that start together: for how many seconds the first one that does not fit may
+    reserve room; 0: never.
+    """
+
+    reserve_seconds: Annotated[float, msgspec.Meta(ge=0.0)] = 60.0
+
+
 class LeaderElection(_Part, frozen=True):
     """Lease name and timings in seconds; kube-scheduler's defaults."""
 
@@ -253,6 +261,7 @@ class Config(_Part, frozen=True):
     dra: Dra = Dra()
     tolerations: Tolerations = Tolerations()
     preemption: PreemptionSettings = PreemptionSettings()
+    gang: Gang = Gang()
     leader_election: LeaderElection = LeaderElection()
     webhook: Webhook = Webhook()
     forward: Forward = Forward()

@@ -172,9 +172,10 @@ class Loop:
         """Run effects; the failure of one does not prevent the others."""
         for effect in effects:
             with self.contain(part, name):
-                self._run((effect,), now)
+                self.carry_out((effect,), now)
 
-    def _run(self, effects: Effects, now: float) -> None:
+    def carry_out(self, effects: Effects, now: float) -> None:
+        """Fold changes, and run actions."""
         for effect in effects:
             if isinstance(effect, ev.Change):
                 self._apply(effect, now)
@@ -193,7 +194,7 @@ class Loop:
                 text = f"{what}: {message}"
                 placement = self._bindings.placement_of(pod.uid) if pod.group else None
                 if placement is not None:
-                    self._run(self.controllers.gangs.held.bind_failed(placement, now), now)
+                    self.carry_out(self.controllers.gangs.held.bind_failed(placement, now), now)
                 self.queue.requeue_failed_bind(pod, self._bindings.drop(pod.uid, text), now)
                 self._runner.run(RecordUnscheduled(pod, text, "SchedulerError"))
                 self._metrics.attempts.labels("error", self._metrics.profile).inc()
@@ -300,14 +301,14 @@ class Loop:
             entry, requeue_condition(rejection.diagnosis, rejection.node_name), now
         )
         if rejection.deallocates is not None:
-            self._run(self.controllers.claims.deallocate(rejection), now)
+            self.carry_out(self.controllers.claims.deallocate(rejection), now)
         if isinstance(rejection, Preemption):
-            self._run(self._preemption.begin(rejection, now), now)
+            self.carry_out(self._preemption.begin(rejection, now), now)
         elif nominated:
             changes = self.cluster.expect_devices(entry.pod.uid, rejection.claims)
-            self._run(tuple(changes), now)
+            self.carry_out(tuple(changes), now)
         elif self.pipeline.preemption != "off":
-            self._run(self._preemption.give_up(entry.pod), now)
+            self.carry_out(self._preemption.give_up(entry.pod), now)
 
     def assume(
         self, entry: QueuedPodInfo, placement: Placement, record: Record, now: float
@@ -324,7 +325,7 @@ class Loop:
             placement.volumes,
             placement.claims,
         )
-        self._run(tuple(self.cluster.assume(pod, assumption)), now)
+        self.carry_out(tuple(self.cluster.assume(pod, assumption)), now)
         self._avoidance.record_binding(pod, placement.node_name, now)
         self._bindings.assume(placement, entry, record)
 
@@ -334,7 +335,7 @@ class Loop:
             # The controller of claims says itself what a device is waited for.
             if any(not isinstance(step, AllocateClaims) for step in placement.steps):
                 self._runner.run(schedule_result.waits(placement))
-            self._run(self.controllers.begin(placement, now), now)
+            self.carry_out(self.controllers.begin(placement, now), now)
         else:
             self._bindings.start(placement.pod.uid)
 

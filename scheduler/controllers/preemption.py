@@ -43,15 +43,16 @@ class PreemptionController:
         self._rejects = rejects
 
     def begin(self, preemption: Preemption, now: float) -> Effects:
-        """Nominate the node, and let the victims go."""
+        """Nominate the node, and let the victims go; a member of a gang may have none itself."""
         pod, node_name = preemption.pod, preemption.nominated_node
-        log.info(
-            "preempting pods",
-            pod=pod.key,
-            node=node_name,
-            victims=[victim.key for victim in preemption.victims],
-            violations=preemption.violations,
-        )
+        if preemption.victims:
+            log.info(
+                "preempting pods",
+                pod=pod.key,
+                node=node_name,
+                victims=[victim.key for victim in preemption.victims],
+                violations=preemption.violations,
+            )
         effects = self._clear_weaker(pod, node_name)
         given = preemption.devices, preemption.claims
         effects += tuple(self._cluster.nominate(pod, node_name, *given))

@@ -23,6 +23,7 @@ from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import NominationExpiry, ReservationExpiry, UnschedulableFlush
 from scheduler.controllers.gangs.group_owners import GroupOwners
 from scheduler.controllers.gangs.group_states import GroupStates
+from scheduler.controllers.gangs.reservation import RESERVE_S
 from scheduler.controllers.gangs.scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import MigConfigController
@@ -55,7 +56,7 @@ from scheduler.state.scheduler_state import SchedulerState
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration.
+    """The configuration; ``reserve_s`` is how long a gang reserves room.
 
     ``mig_config`` is the pipeline of a scheduler that sets the MIG config of nodes; ``migrations``
     is None for a scheduler that never migrates pods.
@@ -63,6 +64,7 @@ class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     avoidance: Timings = Timings()
     partition_timeout_s: float = TIMEOUT_S
+    reserve_s: float = RESERVE_S
     mig_config: Pipeline | None = None
     migrations: PlannerSettings | None = None
 
@@ -76,6 +78,7 @@ def settings_of(config: Config) -> ControllerSettings:
     return ControllerSettings(
         avoidance=config.avoidance,
         partition_timeout_s=config.mig.partition_timeout_s,
+        reserve_s=config.gang.reserve_seconds,
         mig_config=config.pipeline() if config.mig.relabel_nodes else None,
         migrations=PlannerSettings(
             mode=restore.mode_word(), timings=restore.timings(), rules=config.rules()
@@ -98,7 +101,9 @@ class _StepController(Protocol):
 
 
 class Controllers:
-    """Every controller of one state; ``wall`` is Unix time."""
+    """Every controller of one state; ``wall`` is Unix time. Without a webhook no pod has to be
+    mutated, and none is recreated.
+    """
 
     def __init__(
         self,
@@ -127,8 +132,8 @@ class Controllers:
         rejects = (self.partitions.reject, self.volumes.reject, self.claims.reject)
         self.preemption = PreemptionController(cluster, metrics, rejects)
         groups = (GroupStates(cluster, wall), GroupOwners(cluster))
-        shared = (cluster, state.queue, self.bindings, self.avoidance, rejects)
-        self.gangs = GangScheduling(*shared, groups[0])
+        shared = (state, self.bindings, self.avoidance, self.preemption, rejects)
+        self.gangs = GangScheduling(*shared, groups[0], settings.reserve_s)
         self.nominations = NominationExpiry(
             cluster, lambda pod: cluster.nominations.awaited(pod) or self.partitions.awaited(pod)
         )
@@ -136,11 +141,7 @@ class Controllers:
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
         cache = ClusterCache(cluster, self.contain, wall)
-        preparing = (
-            *(self.partitions, self.volumes, self.claims),
-            *(collisions, self.preemption),
-        )
-        # Without a webhook, no pod has to be mutated.
+        preparing = (self.partitions, self.volumes, self.claims, collisions, self.preemption)
         recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
         self.events = EventRoutes(
             [

@@ -111,7 +111,7 @@ class _Trials:
     @cached_property
     def _beside(self) -> dict[str, list[Pod]]:
         found: dict[str, list[Pod]] = {}
-        for one in stronger(self._cluster.nominated, self._pod):
+        for one in stronger(self._cluster.nominations, self._pod):
             found.setdefault(one.nominated_node, []).append(one)
         return found
 

@@ -21,6 +21,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.cache.map_indexes import space_of
+from scheduler.state.cache.nominator import Nominator
 from scheduler.state.dra.ended_claims import ClaimsOnNode, ClaimUse
 from scheduler.state.dra.store import DraStore
 from scheduler.state.dra.what_if import WhatIfDra
@@ -84,6 +85,7 @@ class WhatIfView:
         self.assumed = cluster.assumed
         self.preemptions = cluster.preemptions
         self.teams: TeamBooks = cluster.teams
+        self.gangs = cluster.gangs
         #: Map indexes of placed pods, by workload and map text.
         self._indexes: dict[tuple[str, str], dict[int, Pod]] = {}
         self._removed: dict[str, tuple[Pod, str, PodAllocation]] = {}
@@ -262,6 +264,17 @@ class WhatIfView:
             node_info.count_claims(pod, -1)
             self._stale_claims = node_name
 
+    def remove_all(self, pods: Iterable[tuple[str, str]]) -> None:
+        """Take these placed pods off their nodes: uid and node of each; claims keep what they
+        have.
+        """
+        for uid, node_name in pods:
+            node_info = self._copied(node_name)
+            pod, allocation = node_info.pods[uid]
+            self._removed[uid] = (pod, node_name, allocation)
+            node_info.remove(uid)
+        self._count_removed()
+
     def put_back(self, uid: str) -> None:
         """Enter a pod again that was removed; it holds what it held."""
         pod, node_name, allocation = self._removed.pop(uid)
@@ -337,7 +350,7 @@ def beside_nominated(view: View, pod: Pod, node_name: str = "") -> View:
     if not isinstance(view, Cluster):
         return view
     among = view.nominations.at(node_name) if node_name else view.nominated.values()
-    held = stronger(view.nominated, pod, among)
+    held = stronger(view.nominations, pod, among)
     if not held:
         return view
     overlay = WhatIfView(view)
@@ -348,20 +361,21 @@ def beside_nominated(view: View, pod: Pod, node_name: str = "") -> View:
     return overlay
 
 
-def stronger(
-    nominated: Mapping[str, Pod], pod: Pod, among: Collection[Pod] | None = None
-) -> list[Pod]:
+def stronger(nominations: Nominator, pod: Pod, among: Collection[Pod] | None = None) -> list[Pod]:
     """The nominated pods, or those ``among`` them, that reserve capacity against this pod, without
     those of its own migration.
 
-    The pod that a migration holds capacity for is nominated as well, and counts once.
+    The pod that a migration holds capacity for is nominated as well, and counts once. A gang that
+    reserves leaves its room to a pod that ends before the reservation does.
     """
-    priority = pod.priority
+    priority, nominated = pod.priority, nominations.held
+    yielding = nominations.yields_to(pod)
     return [
         other
         for other in (nominated.values() if among is None else among)
         if other.priority >= priority
         and other.uid != pod.uid
+        and other.uid not in yielding
         and not is_for(other, pod)
         and not (well_known.MIGRATION in other.annotations and _is_held_by_a_move(other, nominated))
     ]

@@ -12,6 +12,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.nodes import Nodes
 from scheduler.state.cache.preemptions import Preemptions
 from scheduler.state.dra.store import DraStore
+from scheduler.state.gangs.index import GangIndex
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.node_info import NodeInfo
@@ -56,6 +57,10 @@ class View(Protocol):
     @property
     def preemptions(self) -> Preemptions:
         """Disruption budgets, and what preemptors did."""
+
+    @property
+    def gangs(self) -> GangIndex:
+        """The gangs of placed and waiting pods, without hypothetical placements."""
 
     @property
     def topology(self) -> TopologyReader:

@@ -96,6 +96,26 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
     return reasons
 
 
+def places_on(pod: Pod, node_info: NodeInfo) -> tuple[int, Reasons] | None:
+    """How many such pods a node takes by its free resources, and the reasons of one more; None
+    where free amounts do not say: devices of DRA drivers, and of dynamic MIG nodes.
+    """
+    node = node_info.node
+    assert node is not None
+    if node_info.dra is not None or (node_info.is_dynamic and pod.gpu_requests):
+        return None
+    left = node_info.left
+    pods = node.allocatable.get(well_known.PODS, 0) - len(node_info.pods)
+    needs = [(what, need) for what, need in pod.requests.items() if need > 0]
+    count = min([pods, *(left.get(what, 0) // need for what, need in needs)])
+    reasons: Reasons = (_TOO_MANY_PODS,) if count == pods else FITS
+    for what, need in needs:
+        have = left.get(what, 0) - count * need
+        if need > have:
+            reasons += _insufficient(what, need, have, node.most(what))
+    return count, reasons
+
+
 def _by_dra(node_info: NodeInfo, dra: DeviceCounts, resource: str, need: int) -> Reasons:
     """The reason on a node with devices of DRA drivers.
 

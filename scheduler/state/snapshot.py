@@ -26,6 +26,7 @@ from scheduler.model.teams.team import TeamTable
 from scheduler.model.volumes.storage import StorageObject
 from scheduler.model.volumes.volume_plan import VolumePlan
 from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.cache.nominator import Reserved
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
 from scheduler.state.reservations import Reservations
 
@@ -92,6 +93,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``settled`` are new nodes that do not wait for their MIG layout any more. ``preempting`` are
     preemptors whose victims are being deleted. ``exhausted`` are those that may not preempt more
     for now. ``withdrawn`` are pods that do not wait any more for the node in their status.
+    ``reserved`` is the gang that reserves room.
     ``expected`` are the GPUs that nominated pods wait for, ``planned`` those of their claims.
     ``released`` are the claims that each preempted pod gives back. ``groups`` are the objects that
     define gangs, by source, of the sources that the API server serves; ``pod_groups`` are those of
@@ -120,6 +122,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     preempting: tuple[str, ...] = ()
     exhausted: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()
+    reserved: Reserved | None = None
     expected: dict[str, Devices] = {}
     planned: dict[str, ClaimPlan] = {}
     storage: tuple[StorageObject, ...] = ()
@@ -195,6 +198,7 @@ def take(
         preempting=tuple(cluster.preemptions.running),
         exhausted=tuple(sorted(cluster.preemptions.exhausted())),
         withdrawn=cluster.nominations.withdrawn(),
+        reserved=cluster.nominations.reserved,
         expected=dict(cluster.nominations.expected),
         planned=dict(cluster.nominations.plans),
         groups=cluster.gangs.groups(),
@@ -251,6 +255,7 @@ def _restore_preemption(cluster: Cluster, state: ClusterSnapshot) -> None:
     for uid in state.withdrawn:
         cluster.nominations.withdraw(uid)
     cluster.nominations.restore(state.held, state.expected, state.planned)
+    cluster.nominations.reserved = state.reserved
     cluster.preemptions.replace_budgets(state.budgets)
     for uid in state.preempting:
         cluster.preemptions.begin(uid, frozenset((uid,)), state.now)

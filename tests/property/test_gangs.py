@@ -8,13 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.decide.gang.plan import GangPlan, plan_gang
+from scheduler.decide.gang.attempt import Attempt, view_beside
+from scheduler.decide.gang.capacity import shortage
+from scheduler.decide.gang.need import Need
+from scheduler.decide.gang.plan import GangPlan, budget_of, plan_gang
 from scheduler.decide.gang.rank import in_rank_order
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.settings import Settings
 from scheduler.model.pods.pod import Pod
+from scheduler.model.reasons.reason import sentence
 from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
@@ -165,3 +169,48 @@ def test_a_plan_is_what_is_decided_one_by_one(
 
     expected = in_rank_order(state, one_by_one(state, waiting, pipeline), pipeline)
     assert (plan.placements if isinstance(plan, GangPlan) else ()) == expected
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=6),
+    st.lists(st.integers(0, 2), max_size=4),
+    st.integers(1, 12),
+    st.integers(1, 3),
+)
+def test_totals_refuse_a_gang_as_its_plan_would(
+    nodes: list[int], running: list[int], count: int, size: int
+) -> None:
+    state = cluster(*(node(f"n{number}", gpus=gpus) for number, gpus in enumerate(nodes)))
+    for number, kind in enumerate(running):
+        settle(state, pod(f"r{number}", **SIZES[kind]))
+    every = [member(f"m-{number}", count, gpus=size) for number in range(count)]
+    for one in every:
+        fold(state, ev.PodUpdated(one))
+
+    need = Need(count)
+    found = shortage(state, every, need, ALLOW_ALL_MAPS, budget_of(every, ALLOW_ALL_MAPS))
+
+    work = budget_of(every, ALLOW_ALL_MAPS)
+    attempt = Attempt(state, view_beside(state, every), every, need, ALLOW_ALL_MAPS, work)
+    attempt.place_all()
+    assert (found is None) == (len(attempt.placements) == count)
+    if found is not None:
+        first = attempt.rejected[0]
+        assert found.placed == len(attempt.placements)
+        assert found.rejection.pod is first.pod
+        assert sentence(found.rejection.diagnosis) == sentence(first.diagnosis)
+
+
+@given(CASES)
+def test_totals_refuse_no_gang_that_fits(case: Case) -> None:
+    state, waiting = built(case)
+    gang = state.gangs.of(waiting[0]) if waiting else None
+    if gang is None or not gang.is_complete:
+        return
+    need = Need(gang.need or 0)
+    work = budget_of(waiting, ALLOW_ALL_MAPS)
+    attempt = Attempt(state, view_beside(state, waiting), waiting, need, ALLOW_ALL_MAPS, work)
+    attempt.place_all()
+
+    if shortage(state, waiting, need, ALLOW_ALL_MAPS, budget_of(waiting, ALLOW_ALL_MAPS)):
+        assert not attempt.is_enough

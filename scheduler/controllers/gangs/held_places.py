@@ -38,6 +38,10 @@ class HeldPlaces:
             return NOTHING
         return tuple(self._cluster.nominate(pod, placement.node_name, placement.devices))
 
+    def has(self, uid: str) -> bool:
+        """Whether a place is held for a member, or was."""
+        return uid in self._until
+
     def expire(self, now: float) -> Effects:
         """Release the places of members that are not bound in time; they get none again."""
         if not self._until:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-import msgspec
-
 from scheduler.controllers.bindings import BindingController
 from scheduler.controllers.gangs.group_states import (
     SCHEDULER_ERROR,
@@ -20,23 +18,25 @@ from scheduler.controllers.gangs.group_states import (
     GroupStates,
 )
 from scheduler.controllers.gangs.held_places import HeldPlaces
+from scheduler.controllers.gangs.reservation import HeadReservation
 from scheduler.controllers.node_avoidance import NodeAvoidance
+from scheduler.controllers.preemption import PreemptionController
 from scheduler.decide.gang.plan import GangPlan, budget_of, plan_gang
+from scheduler.decide.gang.preemption import preempt
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import PendingPlacement, Placement, Rejection
+from scheduler.framework.decision import PendingPlacement, Placement, Preemption, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.actions import DropPlacement
 from scheduler.model.reasons.autoscaling import text_class
 from scheduler.model.reasons.reason import sentence
 from scheduler.report.decisions.journal import DecisionContext, Journal, Record
 from scheduler.state import event as ev
-from scheduler.state.cache.cluster import Cluster
 from scheduler.state.effects import Effects
 from scheduler.state.gangs.gang import Gang
 from scheduler.state.invariant import InvariantViolation
-from scheduler.state.queue.gang_queue import GangQueue
 from scheduler.state.queue.requeue_conditions import requeue_condition
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
+from scheduler.state.scheduler_state import SchedulerState
 
 #: Cancels the wait of an assumed pod; None if the pod does not wait there.
 Reject = Callable[[str, float], Effects | None]
@@ -62,6 +62,9 @@ class Cycle(DecisionContext, Protocol):
     ) -> None:
         """Record why a pod is pending."""
 
+    def carry_out(self, effects: Effects, now: float) -> None:
+        """Fold changes, and run actions."""
+
     def reject_after_error(self, entry: QueuedPodInfo, problem: Exception, now: float) -> None:
         """Internal error: the pod is tried again after a backoff."""
 
@@ -73,18 +76,21 @@ class GangScheduling:
 
     def __init__(
         self,
-        cluster: Cluster,
-        queue: GangQueue,
+        state: SchedulerState,
         bindings: BindingController,
         avoidance: NodeAvoidance,
+        preemption: PreemptionController,
         rejects: Sequence[Reject],
         states: GroupStates,
+        reserve_s: float,
     ) -> None:
-        self._cluster = cluster
-        self._queue = queue
+        self._cluster = cluster = state.cluster
+        self._queue = state.queue
         self._bindings = bindings
         self._avoidance = avoidance
+        self._preemption = preemption
         self._rejects = rejects
+        self._head = HeadReservation(cluster, reserve_s)
         self.held = HeldPlaces(cluster)
         self._states = states
         #: The class of the text that the members were told last.
@@ -107,9 +113,12 @@ class GangScheduling:
             plan = self._plan(gang, members, cycle.pipeline, work)
             share_s = (clock() - started) / len(members)
             if isinstance(plan, Rejection):
-                self._reject(cycle, gang, members, plan, now, share_s)
+                pods = [one.pod for one in members]
+                every = preempt(self._cluster, gang, pods, cycle.pipeline, plan, work)
+                self._reject(cycle, gang, members, every, now, share_s)
             else:
                 self._place(cycle, members, plan, now, share_s)
+                cycle.carry_out(self._head.placed(gang), now)
         except InvariantViolation:
             raise
         except Exception as problem:  # noqa: BLE001 - it concerns only this gang
@@ -120,9 +129,9 @@ class GangScheduling:
 
     def tick(self, now: float, *, leads: bool) -> Effects:
         """Give up the rest of the gangs of which a placement was taken back before its Binding, and
-        release places that were held long enough.
+        release places that were held long enough, or the reservation of the head.
         """
-        effects = self.held.expire(now)
+        effects = self.held.expire(now) + self._head.tick(now, leads=leads)
         for uid in self._bindings.left_behind():
             effects += self._give_up(uid, now)
         return effects
@@ -169,25 +178,48 @@ class GangScheduling:
         cycle: Cycle,
         gang: Gang,
         members: Sequence[QueuedPodInfo],
-        rejection: Rejection,
+        rejections: Sequence[Rejection],
         now: float,
         share_s: float,
     ) -> None:
         """All members wait for the same. Only the leader is told of new numbers in the same text:
         otherwise each new member would cost a write for every one before it.
         """
-        told, leader = sentence(rejection.diagnosis), members[-1]
-        is_news = self._reported.get(gang) != text_class(told)
+        leader, rejection = members[-1], rejections[-1]
+        told = sentence(rejection.diagnosis)
+        kind = text_class(told)
+        is_news = self._reported.get(gang) != kind
         if gang.is_complete:
             self._states.reject(gang, UNSCHEDULABLE, told)
-        self._reported[gang] = text_class(told)
-        for one in members:
-            names_node = self._cluster.pods[one.pod.uid].nominated_node  # it may have lapsed
-            if is_news or one is leader or not one.code or names_node:
-                own = msgspec.structs.replace(rejection, pod=one.pod)
+        self._reported[gang] = kind
+        for one, own in zip(members, rejections, strict=True):
+            shown = self._cluster.pods[one.pod.uid].nominated_node  # it may have lapsed
+            if is_news or one is leader or not one.code or shown != own.nominated_node:
                 cycle.report_rejection(one, own, now, share_s)
         condition = requeue_condition(rejection.diagnosis, rejection.node_name)
         self._queue.add_unschedulable(leader, condition, now)
+        cycle.carry_out(self._make_room(gang, rejections, cycle.pipeline, now), now)
+
+    def _make_room(
+        self, gang: Gang, rejections: Sequence[Rejection], pipeline: Pipeline, now: float
+    ) -> Effects:
+        """Victims end for a gang, or it reserves room if it is the head of the queue."""
+        waits = any(own.nominated_node for own in rejections)
+        if waits or not gang.is_complete:
+            effects = self._head.placed(gang)
+        else:
+            pods = [own.pod for own in rejections]
+            effects = self._head.refused(gang, pods, pipeline, now)
+        for own in rejections:
+            if isinstance(own, Preemption):
+                effects += self._preemption.begin(own, now)
+            elif not waits and pipeline.preemption != "off" and not self._is_held(own.pod.uid):
+                effects += self._preemption.give_up(own.pod)
+        return effects
+
+    def _is_held(self, uid: str) -> bool:
+        """Whether the room of a member is held for another reason than its victims."""
+        return self.held.has(uid) or self._cluster.nominations.is_reserved(uid)
 
     def _give_up(self, uid: str, now: float) -> Effects:
         for reject in self._rejects:

@@ -140,6 +140,7 @@ class MigrationPlanner:
             return None, NOTHING
         kind, change = candidate.move, candidate.change
         problem = preconditions.owner_blocker(pod, kind, event.facts)
+        problem = problem or self._group_blocker(pod)
         if problem is not None:
             self._back_off(pod, now)
             return None, self._events.blocked(pod, kind, change, problem)
@@ -212,7 +213,11 @@ class MigrationPlanner:
                 "a migration of another pod of the workload is in progress",
             )
         timings = self._settings.timings
-        return preconditions.pod_blocker(pod, kind, now, timings) or self._history.blocker(pod, now)
+        problem = preconditions.pod_blocker(pod, kind, now, timings)
+        return problem or self._history.blocker(pod, now) or self._group_blocker(pod)
+
+    def _group_blocker(self, pod: Pod) -> BlockedBy | None:
+        return preconditions.group_blocker(self._state.cluster.gangs, pod)
 
     def _look(self, kind: MigrationKind, pod: Pod) -> MigrationCandidate | None:
         cluster, reservations = self._state.cluster, self._state.reservations

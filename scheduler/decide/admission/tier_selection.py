@@ -114,7 +114,7 @@ def choose_tier(
     """
     work = work or Budget(pipeline.decision_steps_max)
     reserved = _ReservedCapacity(WhatIfView(cluster, claims), pipeline, work)
-    reserved.overlay.hold(stronger(cluster.nominated, pod))
+    reserved.overlay.hold(stronger(cluster.nominations, pod))
     own = [one for one in cluster.nominated.values() if is_for(one, pod)]
     reserved.overlay.hold(own)
     reserved_uids: set[str] = set()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Iterable
 
-from scheduler.decide.gang.plan import GangPlan, plan_gang
+from scheduler.decide.gang.plan import budget_of, plan_gang
+from scheduler.decide.gang.preemption import preempt
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import Decision, Placement, Rejection
+from scheduler.framework.decision import Decision, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.gang import GangKey
 from scheduler.model.pods.pod import Pod
@@ -21,7 +22,7 @@ class Decisions:
     def __init__(self, cluster: Cluster, pipeline: Pipeline) -> None:
         self._cluster = cluster
         self._pipeline = pipeline
-        self._plans: dict[GangKey, GangPlan | Rejection] = {}
+        self._plans: dict[GangKey, dict[str, Decision]] = {}
 
     def of(self, pod: Pod, work: Budget | None = None) -> Decision:
         """The decision about a pod; ``work`` counts the steps of this call."""
@@ -31,13 +32,19 @@ class Decisions:
         plan = self._plans.get(gang.key)
         if plan is None:
             plan = self._plans[gang.key] = self._plan(gang, work)
-        if isinstance(plan, Rejection):
-            return msgspec.structs.replace(plan, pod=pod)
-        every: list[Placement | Rejection] = [*plan.placements, *plan.left]
-        return next(one for one in every if one.pod.uid == pod.uid)
+        return plan[pod.uid]
 
-    def _plan(self, gang: Gang, work: Budget | None) -> GangPlan | Rejection:
+    def _plan(self, gang: Gang, work: Budget | None) -> dict[str, Decision]:
+        """The decision about each member that waits."""
         waiting = list(gang.waiting_pods())
-        if work is not None:
+        if work is None:
+            work = budget_of(waiting, self._pipeline)
+        else:
             work.limit *= len(waiting)
-        return plan_gang(self._cluster, gang, waiting, self._pipeline, work)
+        plan = plan_gang(self._cluster, gang, waiting, self._pipeline, work)
+        every: Iterable[Decision] = (
+            preempt(self._cluster, gang, waiting, self._pipeline, plan, work)
+            if isinstance(plan, Rejection)
+            else (*plan.placements, *plan.left)
+        )
+        return {one.pod.uid: one for one in every}

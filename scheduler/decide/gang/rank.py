@@ -29,11 +29,11 @@ def rank_of(pod: Pod) -> tuple[int, str]:
 
 
 def largest_first(pods: Iterable[Pod]) -> list[Pod]:
-    """The members in the order of the plan."""
+    """The members in the order of the plan: those first for which room was made, or is held."""
 
     def order(pod: Pod) -> tuple[object, ...]:
         gpus = sum(pod.gpu_requests.values()) + len(pod.resource_claims)
-        return (-gpus, -pod.requests.get(well_known.CPU, 0), rank_of(pod))
+        return (not pod.nominated_node, -gpus, -pod.requests.get(well_known.CPU, 0), rank_of(pod))
 
     return sorted(pods, key=order)
 

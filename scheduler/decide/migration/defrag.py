@@ -35,6 +35,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.gangs.victims import ending_with
 from scheduler.state.mig.dynamic_gpus import DynamicGpus
 
 #: Candidates of one kind that are tried: they differ in their nodes and pods only.
@@ -150,14 +151,17 @@ class _Attempt:
         return _plan_of(self._cluster, view, placed, in_order, is_certain=False)
 
     def _leaving(self, candidate: Candidate) -> list[_Leaving]:
-        """The pods to move, in order; none if one of them is unknown or has to stay."""
+        """The pods to move, in order; none if one of them is unknown or has to stay, or if a gang
+        would not be whole without them.
+        """
         leaving: list[_Leaving] = []
         for window in candidate.windows:
             found = self._pods_in(window)
             if len(found) < len(window.shape.inside):
                 return []
             leaving += found
-        return leaving
+        moved = [one.pod for one in leaving]
+        return [] if ending_with(self._cluster.gangs, moved) else leaving
 
     def _pods_in(self, window: Window) -> list[_Leaving]:
         """The pods in a window that may move, the smallest first; one with several instances may
@@ -195,7 +199,7 @@ class _Attempt:
     def _view(self) -> WhatIfView:
         """The cluster with the pods that are nominated beside the waiting pod."""
         view = WhatIfView(self._cluster)
-        view.hold(stronger(self._cluster.nominated, self._pod))
+        view.hold(stronger(self._cluster.nominations, self._pod))
         return view
 
     def _place(self, view: WhatIfView, pod: Pod) -> Placement | None:

@@ -15,6 +15,8 @@ from scheduler.model.crd.migration_blockers import GRACE_MAX_S, BlockedBy, Block
 from scheduler.model.crd.migration_consent import missing_consent
 from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
+from scheduler.state.gangs.index import GangIndex
+from scheduler.state.gangs.victims import ends_alone
 from scheduler.state.migration.history import Timings
 
 
@@ -47,6 +49,17 @@ def _of_age(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> Bloc
     if since is None or now - since < enough_s:
         return BlockedBy(Blocker.TOO_YOUNG, f"less than {enough_s:g} s have passed")
     return None
+
+
+def group_blocker(gangs: GangIndex, pod: Pod) -> BlockedBy | None:
+    """Why a running member of a gang stays: without it the others would be of no use."""
+    gang = gangs.of(pod) if pod.group and pod.node_name else None
+    if gang is None or ends_alone(gang, pod.uid):
+        return None
+    return BlockedBy(
+        Blocker.GROUP_BELOW_MINIMUM,
+        f"group {gang.key.name} runs with {len(gang.placed)} pods and needs {gang.minimum}",
+    )
 
 
 def claim_blocker(candidate: MigrationCandidate) -> BlockedBy | None:

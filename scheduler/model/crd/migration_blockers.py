@@ -51,6 +51,7 @@ class Blocker(enum.Enum):
     SINGLE_REPLICA = ("the pod is the only replica and no PodDisruptionBudget covers it", True)
     REPLICAS_NOT_READY = ("other pods of the owner are not ready", True)
     DISRUPTION_BUDGET = ("a PodDisruptionBudget allows no disruption now", True)
+    GROUP_BELOW_MINIMUM = ("its group would run with fewer pods than its minimum", True)
     OWNER_UNKNOWN = ("the owner could not be read completely", False)
 
     @property

@@ -201,6 +201,7 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
             self.required_features,
             self.images,
             self.unread,
+            self.active_deadline_s,
         )
 
     @property

@@ -40,7 +40,7 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``unread`` describes undecodable fields. ``allocated`` are the GPUs in its status, empty if the
     status has none. ``started`` is ``status.startTime``, empty before it starts. ``is_preempted``
     is true if its condition DisruptionTarget names preemption by a scheduler. ``never_preempts``
-    follows its preemptionPolicy.
+    follows its preemptionPolicy. ``active_deadline_s`` is the longest time that it may run.
     """
 
     uid: str
@@ -58,7 +58,7 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     gates: tuple[str, ...] = ()
     priority: int = 0
     priority_class: str = ""
-    has_deadline: bool = False
+    active_deadline_s: int | None = None
     group: str = ""
     scheduling_group: str = ""
     requests: dict[str, int] = {}
@@ -114,6 +114,11 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def gang(self) -> GangMark | None:
         """What it says about its gang; pods without a ``group`` are not asked."""
         return gang_mark(self.namespace, self.labels, self.annotations, self.scheduling_group)
+
+    @property
+    def has_deadline(self) -> bool:
+        """Whether its run time is limited."""
+        return self.active_deadline_s is not None
 
     @property
     def has_terms(self) -> bool:

@@ -125,7 +125,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def with_post_filter(self, message: str) -> Diagnosis:
         """The same with what PostFilter came to; kube-scheduler adds it behind the sentence."""
-        extended = msgspec.structs.replace(self, post_filter=message)
+        every = f"{self.post_filter} {message}".lstrip()
+        extended = msgspec.structs.replace(self, post_filter=every)
         summary = self.summary
         text = f"{summary.message} {message}"
         vars(extended)["summary"] = msgspec.structs.replace(summary, message=text)

@@ -22,7 +22,7 @@ from scheduler.plugins.preemption.plugin import (
     find_candidates,
     is_out_of_question,
 )
-from scheduler.plugins.preemption.possible_victims import spared_because
+from scheduler.plugins.preemption.possible_victims import spared_because, spared_with_group
 from scheduler.state.parts import Parts
 
 #: Pods that are looked at in one part.
@@ -77,6 +77,8 @@ def spared_pods(context: PostFilterContext, work: SearchBudget) -> Parts[Mapping
         pods = node_info.pods.values() if node_info is not None else ()
         for pod, _ in pods:
             cause = spared_because(pod, rejection.pod, context.settings)
+            if not cause and pod.group:
+                cause = spared_with_group(view, pod, rejection.pod, context.settings)
             if cause:
                 counts[cause] += 1
         steps += work.part(len(pods))

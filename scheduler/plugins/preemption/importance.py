@@ -5,7 +5,7 @@ Same as ``pkg/scheduler/framework/preemption`` (MoreImportantVictim, pickOneNode
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -30,9 +30,15 @@ class Candidate(msgspec.Struct, frozen=True):
     devices: Devices = Devices()
 
 
-def by_importance(pods: Sequence[Pod]) -> list[Pod]:
-    """The most important first: higher priority, then the earlier start."""
-    return sorted(pods, key=lambda pod: (-pod.priority, _start(pod), pod.created, pod.uid))
+def by_importance(pods: Sequence[Pod], whole: Collection[str] = ()) -> list[Pod]:
+    """The most important first: higher priority, then a pod with which others end (the uids in
+    ``whole``), then the earlier start.
+    """
+
+    def key(pod: Pod) -> tuple[object, ...]:
+        return -pod.priority, pod.uid not in whole, _start(pod), pod.created, pod.uid
+
+    return sorted(pods, key=key)
 
 
 def best(candidates: Sequence[Candidate]) -> list[Candidate]:

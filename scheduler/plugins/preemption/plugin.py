@@ -25,9 +25,10 @@ from scheduler.model.reasons.reason import DiagnosisHistogram, Reason, is_resolv
 from scheduler.model.reasons.reason_code import ReasonCode
 from scheduler.plugins.preemption import importance
 from scheduler.plugins.preemption.importance import Candidate
-from scheduler.plugins.preemption.possible_victims import possible_victims
-from scheduler.plugins.preemption.victims import NotHelpful, victims_on
+from scheduler.plugins.preemption.possible_victims import possible_victims, spared_because
+from scheduler.plugins.preemption.victims import NotHelpful, split, victims_on
 from scheduler.state.dra.ended_claims import ClaimUse
+from scheduler.state.gangs.victims import ending_with, others_of
 
 PREFIX: Final = "preemption: "
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
@@ -122,7 +123,7 @@ def post_filter_hint(view: View, pod: Pod, node_name: str, settings: Settings) -
     nominated = view.nominated.get(pod.uid)
     if nominated is None:
         return any(possible_victims(view, pod, node_name, settings))
-    return nominated.nominated_node == node_name and not _awaited(view, pod, node_name, settings)
+    return nominated.nominated_node == node_name and not awaited_end(view, pod, node_name, settings)
 
 
 def is_out_of_question(context: PostFilterContext) -> bool:
@@ -154,7 +155,8 @@ def find_candidates(
         pods = list(possible_victims(context.view, context.rejection.pod, name, context.settings))
         if not pods:
             continue
-        answer = _tried(context, name, pods, budgets)
+        has_groups = any(pod.group for pod in pods)
+        answer = (_with_groups if has_groups else _tried)(context, name, pods, budgets)
         if answer is None:
             break
         if isinstance(answer, NotHelpful):
@@ -188,6 +190,31 @@ def _tried(
     return answer
 
 
+def _with_groups(
+    context: PostFilterContext,
+    node_name: str,
+    pods: Sequence[Pod],
+    budgets: tuple[DisruptionBudget, ...],
+) -> Candidate | NotHelpful | None:
+    """What comes of a node with members of groups: the others of a gang that falls below its
+    minimum are victims too. Not kept, since members on other nodes count.
+    """
+    gangs, newcomer = context.view.gangs, context.rejection.pod
+    members = [(pod, gangs.of(pod)) for pod in pods if pod.group]
+    whole = {pod.uid for pod, gang in members if gang is not None and others_of(gang, pod.uid)}
+    answer = victims_on(node_name, pods, context.trial(node_name), budgets, whole)
+    if not isinstance(answer, Candidate) or not answer.victims:
+        return answer
+    others = ending_with(gangs, answer.victims)
+    if not others:
+        return answer
+    if any(spared_because(one, newcomer, context.settings) for one in others):
+        return NotHelpful(_NO_VICTIMS)
+    going = importance.by_importance([*answer.victims, *others], whole)
+    violations = len(split(going, budgets)[0])
+    return msgspec.structs.replace(answer, victims=tuple(going), violations=violations)
+
+
 def _potential_nodes(context: PostFilterContext) -> list[str]:
     """The nodes where the end of pods could help and that have pods of lower priority, by name."""
     view, rejection = context.view, context.rejection
@@ -210,13 +237,13 @@ def _not_yet(context: PostFilterContext) -> str | None:
     if nominated:
         reasons = context.rejection.diagnosis.nodes.get(nominated, ())
         is_final = bool(reasons) and not is_resolvable(reasons)
-        awaited = _awaited(context.view, pod, nominated, context.settings)
+        awaited = awaited_end(context.view, pod, nominated, context.settings)
         if awaited and not is_final:
             return awaited
     return EXHAUSTED if preemptions.is_exhausted(pod.uid) else None
 
 
-def _awaited(view: View, pod: Pod, node_name: str, settings: Settings) -> str:
+def awaited_end(view: View, pod: Pod, node_name: str, settings: Settings) -> str:
     """What ends soon on the node that a pod waits for: preempted pods, or claims of pods that have
     ended; empty if nothing does.
     """

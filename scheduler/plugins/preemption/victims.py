@@ -7,7 +7,7 @@ claim is no victim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -24,15 +24,22 @@ class NotHelpful(msgspec.Struct, frozen=True):
 
 
 def victims_on(
-    node_name: str, pods: Sequence[Pod], trial: Trial, budgets: Iterable[DisruptionBudget]
+    node_name: str,
+    pods: Sequence[Pod],
+    trial: Trial,
+    budgets: Iterable[DisruptionBudget],
+    whole: Collection[str] = (),
 ) -> Candidate | NotHelpful | None:
-    """Which of these pods have to go; None where the budget of the decision is spent."""
+    """Which of these pods have to go; None where the budget of the decision is spent.
+
+    With the pods ``whole`` (uids) others end on other nodes.
+    """
     for pod in pods:
         trial.remove(pod.uid)
     reasons = trial.reasons()
     if reasons is None or reasons:
         return None if reasons is None else NotHelpful(reasons)
-    violating, others = split(by_importance(pods), budgets)
+    violating, others = split(by_importance(pods, whole), budgets)
     victims: list[Pod] = []
     violations = 0
     for number, pod in enumerate((*violating, *others)):

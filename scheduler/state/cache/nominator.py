@@ -22,6 +22,14 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 
 _UNKNOWN: Final = Devices()
+_NOBODY: Final[frozenset[str]] = frozenset()
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """The members of the gang that reserves, and for how many seconds more it may."""
+
+    uids: dict[str, None]
+    left_s: float
 
 
 class Nominator:
@@ -36,6 +44,8 @@ class Nominator:
         #: The nodes that pods wait for no more, although the watch still shows them.
         self._withdrawn: dict[str, str] = {}
 
+        #: The gang that reserves, if one does; its members are among those held.
+        self.reserved: Reserved | None = None
         #: The GPU indexes that preemptors wait for, where they are known.
         self.expected: dict[str, Devices] = {}
         #: The devices that their claims are to get, and those that a migration holds for claims.
@@ -44,6 +54,18 @@ class Nominator:
     def at(self, node_name: str) -> Collection[Pod]:
         """The pods that hold capacity on a node."""
         return self._by_node.get(node_name, {}).values()
+
+    def yields_to(self, pod: Pod) -> Collection[str]:
+        """The pods that let this pod take their room: members of the gang that reserves, where
+        the pod ends before the reservation does.
+        """
+        if self.reserved is None or pod.active_deadline_s is None:
+            return _NOBODY
+        return self.reserved.uids if pod.active_deadline_s <= self.reserved.left_s else _NOBODY
+
+    def is_reserved(self, uid: str) -> bool:
+        """Whether a pod holds its room as a member of the gang that reserves."""
+        return self.reserved is not None and uid in self.reserved.uids
 
     def nominate(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from scheduler.model.pods.gang import GangKey
 from scheduler.model.pods.pod import Pod
@@ -111,6 +111,14 @@ class Gang:
         if not self.is_started:
             return lacking
         return {role: min(count, waiting[role]) for role, count in lacking.items()}
+
+    def is_enough(self, uids: Collection[str]) -> bool:
+        """Whether these members are the minimum, and that of each role."""
+        minimum = self.minimum
+        if minimum is None or len(uids) < minimum:
+            return False
+        there = self.count(uids) if self.roles else Counter[str]()
+        return all(there[role] >= count for role, count in self.roles.items())
 
     def count(self, uids: Iterable[str]) -> Counter[str]:
         """How many of these members have each role."""

@@ -78,6 +78,11 @@ class GangIndex:
             return pod
         return msgspec.structs.replace(pod, priority=group.priority)
 
+    def is_started(self, key: GangKey) -> bool:
+        """Whether a member has a node, or had one."""
+        gang = self._gangs.get(key)
+        return gang is not None and gang.is_started
+
     # --- events ----------------------------------------------------------------------
 
     def upsert(self, pod: Pod, before: Pod | None, *, is_placed: bool) -> GangKey | None:

@@ -86,6 +86,8 @@ def key_of(
     kind = equivalence_of(pod)
     if pod.never_preempts:
         kind = (kind, "Never")
+    if pod.active_deadline_s is not None:  # it may fit into a reservation that others respect
+        kind = (kind, pod.active_deadline_s)
     # Nodes reject a pod because of its own claims, which others of its kind do not have.
     if pod.volumes or pod.resource_claims:
         kind = (kind, pod.volumes, pod.resource_claims.sources)

@@ -21,7 +21,7 @@ import msgspec
 from scheduler.model.pods.gang import GangKey
 from scheduler.model.pods.pod import Pod
 from scheduler.state.event import ClusterEvent
-from scheduler.state.queue.backoff import backoff_end
+from scheduler.state.queue.backoff import BACKOFF_FIRST_S, backoff_end
 from scheduler.state.queue.equivalence_group import (
     Concerns,
     ConditionAtNode,
@@ -29,6 +29,7 @@ from scheduler.state.queue.equivalence_group import (
     QueuedPodInfo,
     equivalence_class_of,
 )
+from scheduler.state.queue.fair_queue import Item
 from scheduler.state.queue.requeue_conditions import RequeueCondition
 from scheduler.state.queue.scheduling_queue import SchedulingQueue, any_concerns, unchecked
 from scheduler.state.teams.turns import TeamTurns
@@ -50,6 +51,9 @@ class Gangs(Protocol):
 
     def waiting(self, key: GangKey) -> Iterable[str]:
         """The uids of the members that may be placed now."""
+
+    def is_started(self, key: GangKey) -> bool:
+        """Whether a member has a node, or had one."""
 
 
 class _Line:
@@ -149,6 +153,8 @@ class GangQueue(SchedulingQueue):
             self._lines[key].was_incomplete = not self._gangs.is_complete(key)
             condition = msgspec.structs.replace(condition, is_alone=True, is_for_siblings=False)
         super().add_unschedulable(entry, condition, now)
+        if key is not None and entry.place == "unschedulable" and self._gangs.is_started(key):
+            entry.ready_at = min(entry.ready_at, backoff_end(now, BACKOFF_FIRST_S))
 
     def requeue_failed_bind(self, pod: Pod, before: QueuedPodInfo | None, now: float) -> None:
         """The Binding of a member failed: it leads, unless another member that waits does."""
@@ -239,6 +245,12 @@ class GangQueue(SchedulingQueue):
     def _turn(self, uid: str) -> tuple[float, ...]:
         assert self._teams is not None, "there are no teams"
         return self._teams.of(self._entries[uid].pod)
+
+    def _item(self, pod: Pod) -> Item:
+        """The place of a pod that arrives now; one that a started gang lacks is before new ones."""
+        item = super()._item(pod)
+        key = self._gangs.key_of(pod) if pod.group else None
+        return ("", *item[1:]) if key is not None and self._gangs.is_started(key) else item
 
     def pop_batch(self, now: float, most: int) -> list[QueuedPodInfo]:
         """The next pods to decide; the leader of a gang comes alone."""

@@ -216,3 +216,19 @@ def test_a_plan_beyond_its_budget_places_no_member(limit: int) -> None:
     found = plan_gang(state, gang, every, ALLOW_ALL_MAPS, work)
 
     assert isinstance(found, Rejection)
+
+
+def test_a_gang_with_too_few_places_is_refused_by_totals() -> None:
+    """Each node is asked once, however many members there are."""
+    state = cluster(*(node(f"n{number}", gpus=4) for number in range(5)))
+    every = members(30, 30, gpus=1)
+    for one in every:
+        fold(state, ev.PodUpdated(one))
+    gang = state.gangs.of(every[0])
+    assert gang is not None
+    work = budget_of(every, ALLOW_ALL_MAPS)
+
+    found = plan_gang(state, gang, every, ALLOW_ALL_MAPS, work)
+
+    assert "20 of the 30 members" in message(found)
+    assert work.spent == 5 * (every[0].label_steps + every[0].node_steps)

@@ -8,6 +8,7 @@ import pytest
 
 from scheduler.decide.migration.defrag import plan
 from scheduler.decide.migration.defrag_plan import Plan
+from scheduler.model import well_known
 from scheduler.model.gpu.device import MigPlacement, format_devices
 from scheduler.model.mig.layout import GPU_MODELS
 from scheduler.model.mig.layout_cost import cost
@@ -240,3 +241,15 @@ def test_planning_changes_nothing() -> None:
     assert node_info.gpus == before
     assert before is not None
     assert MigPlacement(0, 2, "2g.20gb") in node_info.pods["team-a"][1].mig_placements
+
+
+def test_a_gang_keeps_its_minimum_in_a_plan() -> None:
+    """The member that blocks may move only where enough others run meanwhile."""
+    labels, minimum = {well_known.GROUP: "train"}, {well_known.GROUP_MIN: "2"}
+    marks: dict[str, Any] = {"labels": labels, "annotations": minimum}
+    there = [held("a", "n1:2g.20gb@0/0", **marks), held("b", "n2:1g.20gb@0/6", **marks)]
+    nodes = [dynamic("n1"), dynamic("n2"), node("n3", gpus=1)]
+
+    assert found(*nodes, *there, profile="7g.80gb") is None
+    third = pod("c", gpus=1, node="n3", **marks)
+    assert found(*nodes, *there, third, profile="7g.80gb") is not None

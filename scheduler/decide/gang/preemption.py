@@ -1,0 +1,171 @@
+"""Preemption for a gang as one: the pods that have to go so that its minimum fits.
+
+All weaker pods are taken off a view, the gang is planned there once, and the pods are given back
+from the most important one (``pkg/scheduler/framework/preemption`` for pod groups, KEP-5710). If
+the gang does not fit the emptied view no pod goes. Devices that claims of the victims hold are not
+counted as free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from scheduler.decide.gang.attempt import Attempt, find_only, view_beside
+from scheduler.decide.gang.give_back import Taken, fewest_victims
+from scheduler.decide.gang.need import Need
+from scheduler.decide.gang.plan import budget_of
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Placement, Preemption, Rejection
+from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.reason_codes import INTERNAL, TOO_COMPLEX
+from scheduler.model.pods.pod import Pod
+from scheduler.plugins.preemption.plugin import (
+    EXHAUSTED,
+    NEVER,
+    PREFIX,
+    STEPS,
+    TERMINATING,
+    awaited_end,
+)
+from scheduler.plugins.preemption.possible_victims import possible_victims
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.gangs.gang import Gang
+
+NOT_HELPFUL: Final = "the group does not fit without all pods of lower priority either."
+
+
+def preempt(
+    cluster: Cluster,
+    gang: Gang,
+    waiting: Sequence[Pod],
+    pipeline: Pipeline,
+    rejection: Rejection,
+    work: Budget,
+) -> list[Rejection]:
+    """The rejections of all members as preemption leaves them: a ``Preemption`` for each member
+    that gets a place, the first one of a node with the victims there.
+    """
+    if pipeline.preemption == "off" or _is_out_of_question(rejection):
+        return _for_all(waiting, rejection)
+    if any(pod.never_preempts for pod in waiting):
+        return _for_all(waiting, _told(rejection, NEVER))
+    refused = _not_yet(cluster, waiting, pipeline)
+    if refused:
+        return [_waiting_on(cluster, pod, _told(rejection, refused)) for pod in waiting]
+    own = budget_of(waiting, pipeline)
+    found = _search(cluster, gang, waiting, pipeline, own)
+    work.spend(own.spent)
+    if found is None:
+        text = f"{STEPS} after 0 nodes" if own.is_over else NOT_HELPFUL
+        return _for_all(waiting, _told(rejection, text))
+    return _preemptions(gang, waiting, rejection, found)
+
+
+def _is_out_of_question(rejection: Rejection) -> bool:
+    """Whether the end of no pod would help: nothing is said about it."""
+    diagnosis = rejection.diagnosis
+    if diagnosis.impossible is not None or diagnosis.codes() & {TOO_COMPLEX, INTERNAL}:
+        return True
+    return diagnosis.general is not None and not rejection.candidates
+
+
+def _not_yet(cluster: Cluster, waiting: Sequence[Pod], pipeline: Pipeline) -> str:
+    """Why the gang may not preempt now; empty if it may."""
+    preemptions = cluster.preemptions
+    if any(pod.uid in preemptions.running for pod in waiting):
+        return TERMINATING
+    for pod in waiting:
+        nominated = cluster.nominated.get(pod.uid)
+        if nominated is not None and not cluster.nominations.is_reserved(pod.uid):
+            awaited = awaited_end(cluster, pod, nominated.nominated_node, pipeline)
+            if awaited:
+                return awaited
+    return EXHAUSTED if any(preemptions.is_exhausted(pod.uid) for pod in waiting) else ""
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """``taken`` are all victims with their nodes, the most important first."""
+
+    placements: tuple[Placement, ...]
+    taken: tuple[Taken, ...]
+    violations: int
+
+
+def _search(
+    cluster: Cluster, gang: Gang, waiting: Sequence[Pod], pipeline: Pipeline, work: Budget
+) -> _Found | None:
+    need = Need.of(gang, waiting)
+    weakest = min(waiting, key=lambda pod: pod.priority)
+    names = cluster.nodes.priorities.below(weakest.priority, ours=pipeline.preemption != "all")
+    weaker = [
+        Taken(pod, name)
+        for name in sorted(set(names))
+        for pod in possible_victims(cluster, weakest, name, pipeline)
+    ]
+    if not weaker or need is None:
+        return None
+    emptied = view_beside(cluster, waiting, weaker)
+    attempt = Attempt(cluster, emptied, waiting, need, pipeline, work, find_only)
+    attempt.place_needed()
+    if not attempt.is_enough:
+        return None
+    placements = tuple(attempt.placements)
+    chosen = fewest_victims(cluster, waiting, placements, weaker, pipeline, work)
+    return None if chosen is None else _Found(placements, *chosen)
+
+
+def _preemptions(
+    gang: Gang, waiting: Sequence[Pod], rejection: Rejection, found: _Found
+) -> list[Rejection]:
+    """What each member is told; victims on nodes without a member go with the first member."""
+    text = (
+        f"found a potential placement for {len(found.placements)} pods of group {gang.key.name},"
+        f" preempting {len(found.taken)} victims"
+    )
+    told = _told(rejection, text)
+    first: dict[str, str] = {}
+    for one in found.placements:
+        first.setdefault(one.node_name, one.pod.uid)
+    leader = found.placements[0].pod.uid
+    victims: dict[str, list[Pod]] = {}
+    for taken in found.taken:
+        victims.setdefault(first.get(taken.node_name, leader), []).append(taken.pod)
+    by_uid = {one.pod.uid: one for one in found.placements}
+    answers: list[Rejection] = []
+    for pod in waiting:
+        placement = by_uid.get(pod.uid)
+        if placement is None:
+            answers.append(msgspec.structs.replace(told, pod=pod))
+            continue
+        preemption = Preemption(
+            pod=pod,
+            diagnosis=told.diagnosis,
+            node_name=rejection.node_name,
+            nominated_node=placement.node_name,
+            victims=tuple(victims.get(pod.uid, ())),
+            violations=found.violations,
+            devices=placement.devices,
+            claims=placement.claims,
+        )
+        answers.append(preemption)
+    return answers
+
+
+def _for_all(waiting: Sequence[Pod], rejection: Rejection) -> list[Rejection]:
+    return [msgspec.structs.replace(rejection, pod=pod) for pod in waiting]
+
+
+def _waiting_on(cluster: Cluster, pod: Pod, rejection: Rejection) -> Rejection:
+    """A member waits where it is nominated."""
+    is_reserved = cluster.nominations.is_reserved(pod.uid)
+    nominated = None if is_reserved else cluster.nominated.get(pod.uid)
+    name = nominated.nominated_node if nominated is not None else ""
+    return msgspec.structs.replace(rejection, pod=pod, nominated_node=name)
+
+
+def _told(rejection: Rejection, text: str) -> Rejection:
+    diagnosis = rejection.diagnosis.with_post_filter(PREFIX + text)
+    return msgspec.structs.replace(rejection, diagnosis=diagnosis)
