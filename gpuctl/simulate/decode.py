@@ -19,8 +19,9 @@ from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import QuantityError
 from scheduler.model.quota import Quota
-from scheduler.watch.decode import nodes, pods, quotas
+from scheduler.watch.decode import nodes, pods
 from scheduler.watch.decode.api_types import Amounts
+from scheduler.watch.decode.quotas import resource_quotas
 
 T = TypeVar("T")
 Decoded = TypeVar("Decoded", covariant=True)
@@ -88,7 +89,7 @@ def to_namespace(document: Document) -> Namespace:
 def to_quota(document: Document) -> Quota:
     """The model's quota."""
     try:
-        return quotas.to_quota(decoded(quotas.QUOTA, document.raw, document, ""))
+        return resource_quotas.to_quota(decoded(resource_quotas.QUOTA, document.raw, document, ""))
     except QuantityError as error:
         raise _quantity_error(document, document.spec, "spec.", ("hard",), error) from None
 

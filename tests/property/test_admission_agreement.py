@@ -24,8 +24,9 @@ from scheduler.model.admission import AdmissionDecision, AdmissionQuery
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.state import event as ev
-from scheduler.watch.decode import objects, quotas
+from scheduler.watch.decode import objects
 from scheduler.watch.decode import pods as decode_pods
+from scheduler.watch.decode.quotas import resource_quotas
 from tests.builders import as_bound
 from tests.unit.loop.loop_world import Stage, playing
 from webhook.mutate import pod_mutation
@@ -176,8 +177,8 @@ class Live:
                 case "Namespace":
                     self._stage.see(objects.namespace_event(msgspec.json.encode(one), False))
                 case "ResourceQuota":
-                    wire = quotas.QUOTA.decode(msgspec.json.encode(one))
-                    self._quota = quotas.to_quota(wire)
+                    wire = resource_quotas.QUOTA.decode(msgspec.json.encode(one))
+                    self._quota = resource_quotas.to_quota(wire)
         await self._show_quota()
 
     async def create(self, raw: Json) -> Fate:

@@ -39,7 +39,8 @@ from scheduler.state.migration.history import MigrationHistory, Timings
 from scheduler.state.migration.tickets import OpenMigrations
 from scheduler.state.node_info import over_committed
 from scheduler.state.reservations import Reservations
-from scheduler.watch.decode import objects, quotas
+from scheduler.watch.decode import objects
+from scheduler.watch.decode.quotas.resource_quotas import quota_event
 from tests.builders import ALLOW_ALL_MAPS, Json, container, pod_json
 from webhook.mutate.pod_mutation import Config, PodMutation, Request
 
@@ -332,7 +333,7 @@ def test_quotas_never_crash() -> None:
             "spec": {"hard": hard},
             "status": {"used": hard},
         }
-        event = quotas.quota_event(msgspec.json.encode(body), False)
+        event = quota_event(msgspec.json.encode(body), False)
         assert isinstance(event, ev.QuotaUpdated)
         home.cluster.quotas.upsert(event.quota)
         for one in NEIGHBOURS:

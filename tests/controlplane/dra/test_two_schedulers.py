@@ -40,6 +40,14 @@ def counted(product: Product) -> int:
     return metric(product, "gpu_scheduler_colliding_claims")
 
 
+def counts(product: Product, devices: int) -> bool:
+    """Whether it counts the later one of the two claims of each of these devices.
+
+    Both are counted where the watch was interrupted, and the order of the two is not known.
+    """
+    return devices <= counted(product) <= 2 * devices
+
+
 def compete(here: Devices) -> list[str]:
     """All pods wait, then the devices are published; returns the slices."""
     for number in range(PODS):
@@ -99,10 +107,8 @@ def test_no_device_is_given_twice_to_our_pods_beside_kube_scheduler(
             )
             assert max(ours.values(), default=0) <= 1, "a device is given twice to our pods"
             collisions = len(ours.keys() & theirs.keys())
-            # The later claim of two is counted; both, where the scheduler's watch was interrupted
-            # and it does not know which one is later.
             wait_until(
-                lambda least=collisions: least <= counted(product) <= 2 * least,
+                partial(counts, product, collisions),
                 what=f"claims that collide on {collisions} devices to be counted",
                 last=partial(counted, product),
             )
