@@ -28,6 +28,9 @@ RESTORE: Final = PREFIX + "restore"
 PREFER: Final = PREFIX + "prefer"
 GROUP: Final = PREFIX + "group"  # label: the group of the pod
 GROUP_MIN: Final = PREFIX + "group-min"  # the members that are bound together or not at all
+#: Label keys of nodes: the pod's group stays within one value, or on few values.
+TOPOLOGY_REQUIRED: Final = PREFIX + "topology-required"
+TOPOLOGY_PREFERRED: Final = PREFIX + "topology-preferred"
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"  # kubectl's own
 
 # --- what the Binding writes (protected) ---------------------------------
@@ -123,9 +126,30 @@ GROVE_REPLICA: Final = "grove.io/podcliqueset-replica-index"
 KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"  # annotation
 KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
+KUEUE_TOPOLOGY_REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"  # annotation
+KUEUE_TOPOLOGY_PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"  # annotation
 
 #: The stored annotations of a pod, besides those with our prefix.
-POD_ANNOTATIONS: Final = (MAP, FALLBACK, ORIGINAL, LWS_SIZE, DEFAULT_CONTAINER, KUEUE_TOTAL)
+POD_ANNOTATIONS: Final = (
+    *(MAP, FALLBACK, ORIGINAL, LWS_SIZE, DEFAULT_CONTAINER),
+    *(KUEUE_TOTAL, KUEUE_TOPOLOGY_REQUIRED, KUEUE_TOPOLOGY_PREFERRED),
+)
+
+# --- topology: labels that say where in the network a node is ---------------------------------
+NVLINK_CLIQUE: Final = VENDOR + "gpu.clique"
+#: Keys of one network, far first; clusters have the labels of at most one of these families.
+TOPOLOGY_FAMILIES: Final = (
+    tuple(f"topology.k8s.aws/network-node-layer-{layer}" for layer in (1, 2, 3)),
+    tuple(f"cloud.google.com/gce-topology-{name}" for name in ("block", "subblock", "host")),
+    (
+        "oci.oraclecloud.com/host.network_block_id",
+        "oci.oraclecloud.com/rdma.local_block_id",
+        "oci.oraclecloud.com/host.rack_id",
+    ),
+    ("cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"),
+)
+#: Topograph's key of a tier of switches, with its number; 0 is nearest.
+TOPOGRAPH_TIER: Final = "fabric.topograph.run/tier-"
 
 # --- storage: annotations of claims and volumes, and node labels that volumes read ------------
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"

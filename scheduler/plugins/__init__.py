@@ -40,6 +40,7 @@ from scheduler.plugins.gpu import devices as gpu_devices
 from scheduler.plugins.gpu import gpu_map
 from scheduler.plugins.groups import plugin as groups
 from scheduler.plugins.preemption import plugin as preemption
+from scheduler.plugins.topology import plugin as topology
 from scheduler.plugins.volumes import (
     node_volume_limits,
     volume_binding,
@@ -67,6 +68,7 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
     dynamic_resources.PLUGIN,
     pod_topology_spread.PLUGIN,
     inter_pod_affinity.PLUGIN,
+    topology.PLUGIN,
     node_declared_features.PLUGIN,
     gpu_devices.PLUGIN,
     gpu_map.PLUGIN,

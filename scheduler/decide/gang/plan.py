@@ -6,30 +6,26 @@ cluster never holds half a gang. No I/O, no clock, no randomness.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import msgspec
 
+from scheduler.decide.gang.gang_plan import GangPlan
+from scheduler.decide.gang.in_domains import InDomains
 from scheduler.decide.gang.incomplete import why_incomplete
-from scheduler.decide.gang.rank import class_of, in_rank_order, largest_first
+from scheduler.decide.gang.rank import Place, class_of, in_rank_order, largest_first, nowhere
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.view import WhatIfView, stronger
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.plugin import BoundFilter
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.gangs.gang import Gang
 
-
-class GangPlan(msgspec.Struct, frozen=True):
-    """``placements`` are to be bound together; ``left`` are the members for which there is no room,
-    and which the gang does not need.
-    """
-
-    placements: tuple[Placement, ...]
-    left: tuple[Rejection, ...] = ()
+__all__ = ["GangPlan", "budget_of", "plan_gang"]
 
 
 def plan_gang(
@@ -51,11 +47,18 @@ def plan_gang(
         return Rejection(
             pod=waiting[0], diagnosis=Diagnosis(total=len(cluster.nodes), general=reason)
         )
-    plan = _Plan(cluster, waiting, pipeline, work)
-    plan.place_all(need)
-    if len(plan.placements) < need:
-        return plan.rejection(gang, need)
-    return GangPlan(in_rank_order(cluster, plan.placements, pipeline), tuple(plan.rejected))
+    if gang.topology is None:
+        return _planned(_Plan(cluster, waiting, pipeline, work), gang, need)
+    limit, view = work.limit, room_for(cluster, waiting)
+    domains = InDomains(cluster, view, gang, waiting, pipeline, work)
+
+    def plan(only: BoundFilter | None) -> GangPlan | Rejection:
+        own = Budget(limit)
+        found = _planned(_Plan(cluster, waiting, pipeline, own, only), gang, need, domains.place_of)
+        work.spend(own.spent)
+        return found
+
+    return domains.best(plan)
 
 
 def budget_of(waiting: Sequence[Pod], pipeline: Pipeline) -> Budget:
@@ -63,20 +66,47 @@ def budget_of(waiting: Sequence[Pod], pipeline: Pipeline) -> Budget:
     return Budget(pipeline.decision_steps_max * max(1, len(waiting)))
 
 
+def room_for(cluster: Cluster, pods: Sequence[Pod]) -> WhatIfView:
+    """The view of a gang's plan: nominated pods keep their room; those of the gang itself are
+    placed by the plan.
+    """
+    view = WhatIfView(cluster)
+    if cluster.nominated:
+        weakest = min(pods, key=lambda pod: pod.priority)
+        own = {pod.uid for pod in pods}
+        held = stronger(cluster.nominated, weakest)
+        view.hold(pod for pod in held if pod.uid not in own)
+    return view
+
+
+def _planned(
+    plan: _Plan, gang: Gang, need: int, place_of: Callable[[str], Place] = nowhere
+) -> GangPlan | Rejection:
+    plan.place_all(need)
+    if len(plan.placements) < need:
+        return plan.rejection(gang, need)
+    return plan.result(place_of)
+
+
 class _Plan:
     """The members that have a place on the view so far, and those that have none."""
 
     def __init__(
-        self, cluster: Cluster, waiting: Sequence[Pod], pipeline: Pipeline, work: Budget
+        self,
+        cluster: Cluster,
+        waiting: Sequence[Pod],
+        pipeline: Pipeline,
+        work: Budget,
+        only: BoundFilter | None = None,
     ) -> None:
         self._cluster = cluster
         self._pods = largest_first(waiting)
         self._pipeline = pipeline
         self._work = work
-        self._view = WhatIfView(cluster)
+        self._only = only
+        self._view = room_for(cluster, waiting)
         self.placements: list[Placement] = []
         self.rejected: list[Rejection] = []
-        self._hold_stronger()
 
     def place_all(self, need: int) -> None:
         """Place every member that fits; end as soon as the need cannot be met any more.
@@ -104,7 +134,7 @@ class _Plan:
             if known is not None:  # the view only got fuller
                 self.rejected.append(msgspec.structs.replace(known, pod=pod))
                 continue
-            decision = schedule_one(self._view, pod, self._pipeline, self._work)
+            decision = schedule_one(self._view, pod, self._pipeline, self._work, self._only)
             if isinstance(decision, Placement):
                 self._view.place_decided(decision)
                 self.placements.append(decision)
@@ -112,6 +142,11 @@ class _Plan:
             self.rejected.append(decision)
             if kind is not None:
                 refused[kind] = decision
+
+    def result(self, place_of: Callable[[str], Place]) -> GangPlan:
+        """The plan; ``place_of`` is the order of the nodes."""
+        ranked = in_rank_order(self._cluster, self.placements, self._pipeline, place_of)
+        return GangPlan(ranked, tuple(self.rejected))
 
     def rejection(self, gang: Gang, need: int) -> Rejection:
         """The reasons of the first member that has no place, with how far the plan came."""
@@ -123,12 +158,3 @@ class _Plan:
             f" together fit{started}; {first.pod.name} does not."
         )
         return msgspec.structs.replace(first, diagnosis=first.diagnosis.with_post_filter(text))
-
-    def _hold_stronger(self) -> None:
-        """Nominated pods keep their room; those of the gang itself are placed by the plan."""
-        if not self._cluster.nominated:
-            return
-        weakest = min(self._pods, key=lambda pod: pod.priority)
-        own = {pod.uid for pod in self._pods}
-        held = stronger(self._cluster.nominated, weakest)
-        self._view.hold(pod for pod in held if pod.uid not in own)

@@ -18,6 +18,7 @@ from scheduler.model.pods.gang import GangMark, gang_mark, gang_problem
 from scheduler.model.pods.pod_affinity import NO_AFFINITY, PodAffinity, SpreadConstraint
 from scheduler.model.pods.pod_index import IndexRule, index_of
 from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Unread
+from scheduler.model.pods.topology_request import TopologyRequest, topology_request
 from scheduler.model.pods.workload import workload_of
 from scheduler.model.resources import NO_SCORE_EXTRA
 from scheduler.model.selector import PreferredTerm, Term, Toleration
@@ -112,6 +113,16 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def gang(self) -> GangMark | None:
         """What it says about its gang; pods without a ``group`` are not asked."""
         return gang_mark(self.namespace, self.labels, self.annotations)
+
+    @cached
+    def topology(self) -> TopologyRequest | None:
+        """The level of the topology within which its group stays; most pods have none."""
+        return topology_request(self.annotations)
+
+    @property
+    def family(self) -> str:
+        """The pods that stay near each other: its group, else the pods of its workload."""
+        return f"{self.namespace}/group/{self.group}" if self.group else self.workload
 
     @property
     def has_terms(self) -> bool:
