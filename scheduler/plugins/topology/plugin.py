@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from scheduler.framework import pod_reads
-from scheduler.framework.plugin import FITS, BoundFilter, Plugin, Reasons, Refuse
+from scheduler.framework.decision import Placement
+from scheduler.framework.plugin import FITS, BoundFilter, Plugin, Reasons, Refuse, ReserveContext
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
+from scheduler.model.reasons.condition_reason import ConditionReason
 from scheduler.model.reasons.reason import Reason
 from scheduler.plugins.topology.codes import CODES, NO_TOPOLOGY_LABEL, OUTSIDE_DOMAIN, UNKNOWN_LEVEL
 from scheduler.state.node_info import NodeInfo
@@ -56,7 +60,7 @@ def pre_filter(view: View, pod: Pod, settings: Settings) -> Refuse | BoundFilter
     used = [path for path in found if path and path[-1] is not None]
     if used:
         return within(frozenset().union(*(paths.nodes_of[path] for path in used)))
-    if not any(path[-1] is not None for path in paths.nodes_of if len(path) == len(paths.keys)):
+    if not view.index.labels.is_there(key):
         return Refuse(unknown_level(key, levels))
 
     def check(node_info: NodeInfo) -> Reasons:
@@ -68,9 +72,26 @@ def pre_filter(view: View, pod: Pod, settings: Settings) -> Refuse | BoundFilter
 
 def unknown_level(key: str, levels: tuple[str, ...]) -> Reason:
     """No node has the label of a required level."""
-    known = f"levels of this cluster: {' '.join(levels)}" if levels else "this cluster has no level"
-    text = f"no node has the label {key[:SHOWN_MAX]} of the required topology; {known}"
+    text = f"no node has the label {key[:SHOWN_MAX]} of the required topology; {_known(levels)}"
     return Reason(code=UNKNOWN_LEVEL, text=text, resolvable=False)
+
+
+def reserve(context: ReserveContext, placement: Placement) -> Placement:
+    """The placement with a warning where no node has the label of the preferred level."""
+    request = placement.pod.topology
+    if request is None or not request.preferred:
+        return placement
+    key, view = request.preferred, context.view
+    if view.index.labels.is_there(key):
+        return placement
+    levels = levels_of(view, context.settings)
+    text = f"no node has the label {key[:SHOWN_MAX]} of the preferred topology, so it is ignored"
+    note = (ConditionReason.UNKNOWN_TOPOLOGY.value, f"{text}; {_known(levels)}")
+    return msgspec.structs.replace(placement, notes=(*placement.notes, note))
+
+
+def _known(levels: tuple[str, ...]) -> str:
+    return f"levels of this cluster: {' '.join(levels)}" if levels else "this cluster has no level"
 
 
 def _without(key: str) -> Reasons:
@@ -84,4 +105,5 @@ PLUGIN: Final = Plugin(
     codes=CODES,
     skips_plain=True,
     pre_filter=pre_filter,
+    reserve=reserve,
 )

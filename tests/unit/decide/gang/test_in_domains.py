@@ -156,12 +156,19 @@ def test_a_label_that_no_node_has_is_named_once() -> None:
     assert found.diagnosis.condition_reason(is_mapped=False) == "UnknownTopology"
 
 
-def test_an_unknown_preferred_level_is_ignored() -> None:
+def test_an_unknown_preferred_level_is_ignored_with_a_warning() -> None:
     state = cluster(*rack("r1", 2))
 
     found = plan(state, members(2, 2, gpus=1, annotations=preferred("example.com/rak")))
 
-    assert domains(state, found) == ["r1"]
+    assert isinstance(found, GangPlan)
+    assert found.placements[0].notes == (
+        (
+            "UnknownTopology",
+            "no node has the label example.com/rak of the preferred topology, so it is ignored;"
+            " levels of this cluster: example.com/block example.com/rack",
+        ),
+    )
 
 
 def test_nodes_without_the_label_are_out_for_required() -> None:
