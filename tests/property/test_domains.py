@@ -13,13 +13,12 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.decide.gang.plan import GangPlan, plan_gang
 from scheduler.framework.decision import Rejection
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import GPU, cluster
 from tests.gangs import members
-from tests.topology import BLOCK, LEVELS, RACK, preferred, rack, required
+from tests.topology import BLOCK, RACK, plan, preferred, rack, required
 
 BLOCKS, RACKS, NODES, GPUS = 3, 4, 4, 8
 #: Groups that are placed, and how often one of the running groups ends before the next one.
@@ -59,14 +58,6 @@ def least(free: Counter[str], count: int) -> int:
         if count <= 0:
             return number
     return 0
-
-
-def plan(state: Cluster, pods: list[Pod]) -> GangPlan | Rejection:
-    for one in pods:
-        state.upsert_pod(one)
-    gang = state.gangs.of(pods[0])
-    assert gang is not None
-    return plan_gang(state, gang, pods, LEVELS)
 
 
 def test_mean_spread_is_near_the_least_possible() -> None:

@@ -28,7 +28,9 @@ def why_no_domain(
     if len(domains) > NAMED_MAX:
         rest = len(domains) - NAMED_MAX
         rooms.append(f"{rest} more have room for at most {domains[NAMED_MAX][1]}")
-    together = f"the {gang.need} members of group {gang.key.name} that have to be placed together"
+    count = "the member" if gang.need == 1 else f"the {gang.need} members"
+    have = "has" if gang.need == 1 else "have"
+    together = f"{count} of group {gang.key.name} that {have} to be placed together"
     if gang.placed and choice.pinned:
         text = f"the domain of {key[:SHOWN_MAX]} where {len(gang.placed)} members are has no room"
         text = f"{text} for {together}: {'; '.join(rooms)}"

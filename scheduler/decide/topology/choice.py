@@ -57,9 +57,10 @@ class Choice:
         self.scope = scope
         self.rooms = rooms
         self._paths = paths
-        self._used = [paths.domains_of[name] for name in used if name in paths.domains_of]
-        #: The far domains that the placed members leave; None: all.
-        self.pinned = {one[scope.far - 1] for one in self._used} if scope.far else None
+        every = [paths.domains_of[name] for name in used if name in paths.domains_of]
+        self._used = [one for one in every if not scope.far or one[scope.far - 1][-1] is not None]
+        #: The far domains that the placed members leave; empty: all.
+        self.pinned = {one[scope.far - 1] for one in self._used if scope.far}
         self._of_length: dict[int, list[Path]] = {}
         for path in (ROOT, *paths.nodes_of) if rooms.uncounted else rooms:
             if self._is_allowed(path):
@@ -95,7 +96,9 @@ class Choice:
         far = self.scope.far
         if not far or len(path) < far:
             return True
-        return path[far - 1] is not None and (not self.pinned or path[:far] in self.pinned)
+        if path[far - 1] is None:
+            return False
+        return path[:far] in self.pinned if self.pinned else True
 
     def _at(self, length: int, want: int, *, is_whole: bool = False) -> list[tuple[Path, ...]]:
         """The near domains to use in each domain of a level that has room; the best ones first."""

@@ -1,6 +1,6 @@
 """How many pods of some shapes fit on each node and in each domain: an upper bound.
 
-It counts what the nodes have left for the requests. What it does not see (ports, terms about other
+It counts what the nodes have left for the requests. What it does not see (most terms about other
 pods, the layouts of MIG instances) a plan in the domain finds out.
 """
 
@@ -29,6 +29,8 @@ class Shape(msgspec.Struct, frozen=True):
     @staticmethod
     def of(count: int, nodes: FeasibleNodes) -> Shape:
         """Count the nodes that pass the filters of a pod."""
+        if _is_alone_on_node(nodes):
+            return Shape(count, dict.fromkeys(nodes.every(), 1))
         return Shape(count, {name: _fits(info, nodes.pod) for name, info in nodes.every().items()})
 
 
@@ -66,11 +68,18 @@ class Rooms:
         return sum(map(min, self._counts, room)) + self.uncounted
 
 
+def _is_alone_on_node(nodes: FeasibleNodes) -> bool:
+    """Whether a node takes one of these pods only: they use a port, or keep off each other."""
+    pod, topology = nodes.pod, nodes.view.topology
+    return bool(pod.host_ports) or any(
+        term.topology_key == well_known.HOSTNAME and topology.is_in(term.pods, pod)
+        for term in pod.affinity.required_anti
+    )
+
+
 def _fits(node_info: NodeInfo, pod: Pod) -> int:
     """How many of a pod fit on a node that takes one."""
     assert node_info.node is not None
-    if pod.host_ports:
-        return 1
     most = node_info.node.allocatable.get(well_known.PODS, 0) - len(node_info.pods)
     left = node_info.left
     for resource, need in pod.requests.items():

@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 
 from scheduler.decide.gang.plan import GangPlan, plan_gang
 from scheduler.framework.decision import Rejection
 from scheduler.model import well_known
-from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.topology_request import TopologyRequest
-from scheduler.model.reasons.reason import sentence
-from scheduler.state.cache.cluster import Assumption, Cluster
-from tests.builders import cluster, dynamic, node, pod
+from tests.builders import cluster, node, pod
 from tests.gangs import member, members
-from tests.topology import BLOCK, LEVELS, RACK, preferred, rack, required
+from tests.topology import (
+    BLOCK,
+    LEVELS,
+    RACK,
+    assume,
+    domains,
+    message,
+    plan,
+    preferred,
+    rack,
+    required,
+)
 
 CLIQUE = well_known.NVLINK_CLIQUE
-
-
-def plan(state: Cluster, pods: Iterable[Pod]) -> GangPlan | Rejection:
-    pods = list(pods)
-    for one in pods:
-        state.upsert_pod(one)
-    gang = state.gangs.of(pods[0])
-    assert gang is not None
-    return plan_gang(state, gang, [one for one in pods if one.uid in gang.waiting], LEVELS)
-
-
-def assume(state: Cluster, found: GangPlan | Rejection) -> None:
-    assert isinstance(found, GangPlan), sentence(found.diagnosis)
-    for one in found.placements:
-        state.assume(one.pod, Assumption(one.node_name, one.devices))
-
-
-def domains(state: Cluster, found: GangPlan | Rejection, key: str = RACK) -> list[str]:
-    """The values of a label that the members of a plan get, each once."""
-    assert isinstance(found, GangPlan), sentence(found.diagnosis)
-    nodes = [state.nodes.at(one.node_name) for one in found.placements]
-    return sorted({one.node.labels.get(key, "-") for one in nodes if one and one.node})
-
-
-def message(found: GangPlan | Rejection) -> str:
-    assert isinstance(found, Rejection), found
-    return sentence(found.diagnosis)
 
 
 @pytest.mark.parametrize(
@@ -268,45 +249,6 @@ def test_levels_need_no_host_names() -> None:
     assert domains(state, found) == ["r1"]
 
 
-def test_the_number_of_pods_of_a_node_counts() -> None:
-    """Kueue 4270: the limit of pods per node was forgotten."""
-    labels = {BLOCK: "b1", RACK: "r1"}
-    state = cluster(node("few", gpus=8, pods=3, labels=labels), *rack("r2", 9))
-
-    found = plan(state, members(4, 4, gpus=1, annotations=required(RACK)))
-
-    assert domains(state, found) == ["r2"]
-
-
-def test_a_domain_that_holds_each_shape_but_not_all_is_left() -> None:
-    """By count r1 takes both shapes; a plan in it fails, and the next domain is tried."""
-    state = cluster(*rack("r1", 3, 3), *rack("r2", 4, 3))
-    pods = [
-        member("a", 3, gpus=4, annotations=required(RACK)),
-        member("b", 3, gpus=2, annotations=required(RACK)),
-        member("c", 3, gpus=1, annotations=required(RACK)),
-    ]
-
-    found = plan(state, pods)
-
-    assert domains(state, found) == ["r2"]
-
-
-def test_a_plan_that_fails_in_every_domain_says_so() -> None:
-    """Each rack has room for both MIG instances by count, one GPU has not."""
-    labels = {BLOCK: "b1", RACK: "r1"}
-    state = cluster(dynamic("d1", labels=labels), dynamic("d2", labels={BLOCK: "b1", RACK: "r2"}))
-    pods = [
-        member("a", 2, mig={"4g.40gb": 1}, annotations=required(RACK)),
-        member("b", 2, mig={"7g.80gb": 1}, annotations=required(RACK)),
-    ]
-
-    found = message(plan(state, pods))
-
-    assert "group train: 1 of the 2 members" in found
-    assert "no domain of example.com/rack has room" in found
-
-
 def test_the_minimum_is_enough_where_no_domain_holds_all() -> None:
     state = cluster(*rack("r1", 2), *rack("r2", 3))
 
@@ -338,20 +280,6 @@ def test_ranks_follow_the_domains_then_the_nodes() -> None:
     assert isinstance(found, GangPlan)
     at = {one.pod.name: one.node_name for one in found.placements}
     assert [at[f"train-{rank}"] for rank in range(4)] == ["n1", "n3", "n0", "n2"]
-
-
-def test_a_map_decides_within_the_domain() -> None:
-    """Members with a map are not counted: the plan finds out."""
-    labels = {BLOCK: "b1", RACK: "r2"}
-    state = cluster(*rack("r1", 1), node("n1", gpus=2, with_gpu_indexes=True, labels=labels))
-    pods = [
-        member(
-            f"w-{name}", 2, map="0=n1:0\n1=n1:1", owner="Deployment/w", annotations=required(RACK)
-        )
-        for name in "ab"
-    ]
-
-    assert domains(state, plan(state, pods)) == ["r2"]
 
 
 def test_the_object_of_a_gang_may_require_the_level() -> None:
