@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 
 from scheduler.decide.topology.rooms import Rooms
-from scheduler.model.pods.topology_request import TopologyRequest
+from scheduler.model.topology.request import TopologyRequest
 from scheduler.state.topology.domain_paths import ROOT, DomainPaths, Path
 from scheduler.state.topology.levels import keys_down_to
 

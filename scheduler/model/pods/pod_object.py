@@ -18,10 +18,10 @@ from scheduler.model.pods.gang import GangMark, gang_mark, gang_problem
 from scheduler.model.pods.pod_affinity import NO_AFFINITY, PodAffinity, SpreadConstraint
 from scheduler.model.pods.pod_index import IndexRule, index_of
 from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Unread
-from scheduler.model.pods.topology_request import TopologyRequest, topology_request
 from scheduler.model.pods.workload import workload_of
 from scheduler.model.resources import NO_SCORE_EXTRA
 from scheduler.model.selector import PreferredTerm, Term, Toleration
+from scheduler.model.topology.request import TopologyRequest, topology_request
 from scheduler.model.volumes.pod_volumes import NO_VOLUMES, PodVolumes
 
 #: Empty sets are not singletons, and there are many pods.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scheduler.model.pods.gang import GangKey
 from scheduler.model.pods.pod import Pod
-from scheduler.model.pods.topology_request import TopologyRequest
+from scheduler.model.topology.request import TopologyRequest
 from scheduler.state.counts import add
 
 

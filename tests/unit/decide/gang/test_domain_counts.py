@@ -14,12 +14,14 @@ from tests.topology import BLOCK, RACK, domains, message, plan, rack, required
 
 def test_the_number_of_pods_of_a_node_counts() -> None:
     """Kueue 4270: the limit of pods per node was forgotten."""
-    labels = {BLOCK: "b1", RACK: "r1"}
-    state = cluster(node("few", gpus=8, pods=3, labels=labels), *rack("r2", 9))
+    few = [
+        node(f"few-{at}", gpus=8, pods=3, labels={BLOCK: "b1", RACK: f"r{at}"}) for at in range(9)
+    ]
+    state = cluster(*few, *rack("wide", 9))
 
     found = plan(state, members(4, 4, gpus=1, annotations=required(RACK)))
 
-    assert domains(state, found) == ["r2"]
+    assert domains(state, found) == ["wide"]
 
 
 APART = {

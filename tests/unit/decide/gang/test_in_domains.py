@@ -9,7 +9,7 @@ import pytest
 from scheduler.decide.gang.plan import GangPlan, plan_gang
 from scheduler.framework.decision import Rejection
 from scheduler.model import well_known
-from scheduler.model.pods.topology_request import TopologyRequest
+from scheduler.model.topology.request import TopologyRequest
 from tests.builders import cluster, node, pod
 from tests.gangs import member, members
 from tests.topology import (
@@ -205,7 +205,7 @@ def test_placed_members_pin_the_required_domain() -> None:
 
 def test_placed_members_draw_the_others_near() -> None:
     """The tightest rack for the rest alone would be another one."""
-    state = cluster(*rack("r1", 4), *rack("r2", 1), *rack("r3", 9))
+    state = cluster(*rack("r1", 5), *rack("r2", 1), *rack("r3", 9))
     near = preferred(RACK)
     assume(state, plan(state, members(3, 3, gpus=1, annotations=near)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.pods.topology_request import TopologyRequest
+from scheduler.model.topology.request import TopologyRequest
 from tests.builders import pod
 
 OURS = well_known.TOPOLOGY_REQUIRED, well_known.TOPOLOGY_PREFERRED
