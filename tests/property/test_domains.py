@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from scheduler.framework.decision import Rejection
 from scheduler.model.pods.pod import Pod
-from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Cluster
 from tests.builders import GPU, cluster
 from tests.gangs import members
-from tests.topology import BLOCK, RACK, plan, preferred, rack, required
+from tests.topology import BLOCK, RACK, assume, plan, preferred, rack, required
 
 BLOCKS, RACKS, NODES, GPUS = 3, 4, 4, 8
 #: Groups that are placed, and how often one of the running groups ends before the next one.
@@ -82,8 +82,7 @@ def test_mean_spread_is_near_the_least_possible() -> None:
         used = {place(state, one.node_name, RACK) for one in found.placements}
         spreads.append(len(used) / least(free, count))
         split.append(len(used) > 1)
-        for one in found.placements:
-            state.assume(one.pod, Assumption(one.node_name, one.devices))
+        assume(state, found)
         running.append(pods)
 
     assert len(spreads) > GROUPS // 2

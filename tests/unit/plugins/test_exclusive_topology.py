@@ -19,8 +19,8 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 def exclusive(label: str, value: str) -> dict[str, Any]:
     """Near the pods of its own job or group, away from those of every other one."""
-    own = {"key": label, "operator": "In", "values": [value]}
-    others = [
+    own: dict[str, Any] = {"key": label, "operator": "In", "values": [value]}
+    others: list[dict[str, Any]] = [
         {"key": label, "operator": "Exists"},
         {"key": label, "operator": "NotIn", "values": [value]},
     ]

@@ -50,7 +50,8 @@ def test_pods_that_take_a_node_each_are_counted_so(fields: PodFields) -> None:
     tight = [one for at in range(9) for one in hosts(rack(f"r{at}", 8))]
     state = cluster(*tight, *hosts(rack("wide", *([4] * 4))))
 
-    found = plan(state, members(4, 4, gpus=1, annotations=required(RACK), **fields))
+    fields = {**fields, "gpus": 1, "annotations": required(RACK)}
+    found = plan(state, members(4, 4, **fields))
 
     assert domains(state, found) == ["wide"]
 

@@ -35,13 +35,14 @@ def test_levels_are_detected_far_first(labels: dict[str, str], expected: tuple[s
 def test_nine_of_ten_gpu_nodes_make_a_level() -> None:
     """Nodes without GPUs do not count."""
     state = cluster(node("cpu"), *(node(f"n{at}", gpus=1) for at in range(10)))
+    found: list[tuple[str, ...]] = []
     for at in range(9):
-        assert state.topology.detected_levels == ()
         state.upsert_node(node(f"n{at}", gpus=1, labels={ZONE: "a"}))
-    assert state.topology.detected_levels == (ZONE,)
+        found.append(state.topology.detected_levels)
+    assert found == [()] * 8 + [(ZONE,)]
 
     state.delete_node("n0")
-    assert state.topology.detected_levels == ()
+    assert not state.topology.detected_levels
 
 
 def test_domains_follow_the_labels_of_nodes() -> None:
