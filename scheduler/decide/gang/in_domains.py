@@ -16,17 +16,18 @@ from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.decide.gang.gang_plan import GangPlan
 from scheduler.decide.gang.no_domain import why_no_domain
 from scheduler.decide.gang.rank import Place, largest_first
+from scheduler.decide.gang.region_search import RegionSearch
 from scheduler.decide.schedule_one import pre_filter
 from scheduler.decide.topology.choice import Choice, Region, Scope
 from scheduler.decide.topology.rooms import Rooms, Shape
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Rejection
 from scheduler.framework.pipeline import Pipeline
-from scheduler.framework.plugin import BoundFilter, Refuse
+from scheduler.framework.plugin import Refuse
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis, Reason
-from scheduler.plugins.topology.plugin import levels_of, within
+from scheduler.plugins.topology.plugin import levels_of
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.gangs.gang import Gang
 from scheduler.state.topology.domain_paths import ROOT
@@ -38,7 +39,7 @@ SHAPES_MAX: Final = 8
 
 
 #: Plans the gang on some nodes only, or on all.
-Plan = Callable[[BoundFilter | None], GangPlan | Rejection]
+Plan = Callable[[RegionSearch | None], GangPlan | Rejection]
 
 
 class InDomains:
@@ -79,7 +80,7 @@ class InDomains:
         for want, region in islice(self._candidates(need), PLANS_MAX):
             if partly is not None and want == need:
                 return partly
-            found = plan(within(region.nodes))
+            found = plan(RegionSearch(region.nodes))
             if isinstance(found, Rejection):
                 refused = refused or found
             elif len(found.placements) >= want:

@@ -14,12 +14,12 @@ from scheduler.decide.gang.gang_plan import GangPlan
 from scheduler.decide.gang.in_domains import InDomains
 from scheduler.decide.gang.incomplete import why_incomplete
 from scheduler.decide.gang.rank import Place, class_of, in_rank_order, largest_first, nowhere
+from scheduler.decide.gang.region_search import RegionSearch
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.view import WhatIfView, stronger
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.decision import Decision, Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
-from scheduler.framework.plugin import BoundFilter
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis
 from scheduler.state.cache.cluster import Cluster
@@ -52,9 +52,11 @@ def plan_gang(
     limit, view = work.limit, room_for(cluster, waiting)
     domains = InDomains(cluster, view, gang, waiting, pipeline, work)
 
-    def plan(only: BoundFilter | None) -> GangPlan | Rejection:
+    def plan(region: RegionSearch | None) -> GangPlan | Rejection:
         own = Budget(limit)
-        found = _planned(_Plan(cluster, waiting, pipeline, own, only), gang, need, domains.place_of)
+        found = _planned(
+            _Plan(cluster, waiting, pipeline, own, region), gang, need, domains.place_of
+        )
         work.spend(own.spent)
         return found
 
@@ -97,13 +99,13 @@ class _Plan:
         waiting: Sequence[Pod],
         pipeline: Pipeline,
         work: Budget,
-        only: BoundFilter | None = None,
+        region: RegionSearch | None = None,
     ) -> None:
         self._cluster = cluster
         self._pods = largest_first(waiting)
         self._pipeline = pipeline
         self._work = work
-        self._only = only
+        self._region = region
         self._view = room_for(cluster, waiting)
         self.placements: list[Placement] = []
         self.rejected: list[Rejection] = []
@@ -134,7 +136,7 @@ class _Plan:
             if known is not None:  # the view only got fuller
                 self.rejected.append(msgspec.structs.replace(known, pod=pod))
                 continue
-            decision = schedule_one(self._view, pod, self._pipeline, self._work, self._only)
+            decision = self._decide(pod, kind)
             if isinstance(decision, Placement):
                 self._view.place_decided(decision)
                 self.placements.append(decision)
@@ -142,6 +144,11 @@ class _Plan:
             self.rejected.append(decision)
             if kind is not None:
                 refused[kind] = decision
+
+    def _decide(self, pod: Pod, kind: Hashable | None) -> Decision:
+        if self._region is None:
+            return schedule_one(self._view, pod, self._pipeline, self._work)
+        return self._region.decide(self._view, pod, kind, self._pipeline, self._work)
 
     def result(self, place_of: Callable[[str], Place]) -> GangPlan:
         """The plan; ``place_of`` is the order of the nodes."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 from scheduler.decide.gang.plan import GangPlan, plan_gang
 from scheduler.framework.decision import Rejection
+from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.topology.request import TopologyRequest
+from scheduler.plugins import default_pipeline
 from tests.builders import cluster, node, pod
 from tests.gangs import member, members
 from tests.topology import (
@@ -212,6 +215,31 @@ def test_placed_members_draw_the_others_near() -> None:
     found = plan(state, [member("late", 3, gpus=1, annotations=near)])
 
     assert domains(state, found) == ["r1"]
+
+
+def test_members_fill_the_nodes_of_a_domain_like_best_fit() -> None:
+    """The fullest node first, the next one where no equal member fits any more."""
+    state = cluster(*rack("r1", 4, 2, 3))
+
+    found = plan(state, members(6, 6, gpus=1, annotations=required(RACK)))
+
+    assert isinstance(found, GangPlan)
+    nodes = Counter(one.node_name for one in found.placements)
+    assert nodes == {"b1-r1-2": 2, "b1-r1-3": 3, "b1-r1-1": 1}
+
+
+def test_spread_pods_are_spread_over_the_nodes_of_a_domain() -> None:
+    state = cluster(*rack("r1", 4, 4, 4))
+    pods = members(3, 3, gpus=1, annotations=required(RACK))
+    for one in pods:
+        state.upsert_pod(one)
+    gang = state.gangs.of(pods[0])
+    assert gang is not None
+
+    found = plan_gang(state, gang, pods, default_pipeline(Settings(placement="spread")))
+
+    assert isinstance(found, GangPlan)
+    assert len({one.node_name for one in found.placements}) == 3
 
 
 def test_nvlink_cliques_are_domains_without_configuration() -> None:

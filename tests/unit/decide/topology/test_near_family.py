@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import pytest
 
 from scheduler.decide.schedule_one import schedule_one
@@ -13,9 +15,11 @@ from tests.builders import PodFields, cluster, node, pod, refused, settle
 from tests.topology import BLOCK, LEVELS, RACK, preferred, rack, required
 
 
-def replicas(count: int, owner: str = "Job/train", **fields: object) -> list[Pod]:
-    given: PodFields = {"gpus": 1, "owner": owner, **fields}  # type: ignore[typeddict-item]
-    return [pod(f"{owner.split('/')[1]}-{at}", **given) for at in range(count)]
+def replicas(count: int, **fields: Unpack[PodFields]) -> list[Pod]:
+    """Pods of one owner with one GPU each."""
+    fields = {"gpus": 1, "owner": "Job/train", **fields}
+    name = fields["owner"].partition("/")[2]
+    return [pod(f"{name}-{at}", **fields) for at in range(count)]
 
 
 def place(state: Cluster, pods: list[Pod]) -> list[str]:
@@ -80,7 +84,7 @@ def test_pods_without_a_request_are_not_drawn_near() -> None:
     state = cluster(*rack("r1", 4), *rack("r2", 1))
     place(state, replicas(1, annotations=preferred(RACK)))
 
-    assert place(state, replicas(1, "Job/other")) == ["r1"]
+    assert place(state, replicas(1, owner="Job/other")) == ["r1"]
 
 
 def test_a_pod_that_is_being_deleted_pins_no_domain() -> None:
@@ -98,8 +102,8 @@ def test_a_group_without_a_minimum_stays_near_too() -> None:
     state = cluster(*rack("r1", 1), *rack("r2", 2))
     together = {"gpu-scheduler.io/group": "job"}
     pods = [
-        *replicas(1, "Job/head", labels=together, annotations=preferred(RACK)),
-        *replicas(1, "Job/work", labels=together, annotations=preferred(RACK)),
+        *replicas(1, owner="Job/head", labels=together, annotations=preferred(RACK)),
+        *replicas(1, owner="Job/work", labels=together, annotations=preferred(RACK)),
     ]
 
     assert place(state, pods) == ["r2", "r2"]
