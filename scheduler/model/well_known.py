@@ -137,17 +137,18 @@ POD_ANNOTATIONS: Final = (
 
 # --- topology: labels that say where in the network a node is ---------------------------------
 NVLINK_CLIQUE: Final = VENDOR + "gpu.clique"
-#: Keys of one network, far first; clusters have the labels of at most one of these families.
-TOPOLOGY_FAMILIES: Final = (
-    tuple(f"topology.k8s.aws/network-node-layer-{layer}" for layer in (1, 2, 3)),
-    tuple(f"cloud.google.com/gce-topology-{name}" for name in ("block", "subblock", "host")),
-    (
-        "oci.oraclecloud.com/host.network_block_id",
-        "oci.oraclecloud.com/rdma.local_block_id",
-        "oci.oraclecloud.com/host.rack_id",
-    ),
-    ("cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"),
+#: Keys of one network each, far first; a cluster has the labels of at most one of them.
+AWS_NETWORK: Final = tuple(f"topology.k8s.aws/network-node-layer-{layer}" for layer in (1, 2, 3))
+GKE_NETWORK: Final = (
+    *("cloud.google.com/gce-topology-block", "cloud.google.com/gce-topology-subblock"),
+    "cloud.google.com/gce-topology-host",
 )
+OCI_NETWORK: Final = (
+    *("oci.oraclecloud.com/host.network_block_id", "oci.oraclecloud.com/rdma.local_block_id"),
+    "oci.oraclecloud.com/host.rack_id",
+)
+#: The keys in examples of Kueue.
+EXAMPLE_NETWORK: Final = ("cloud.provider.com/topology-block", "cloud.provider.com/topology-rack")
 #: Topograph's key of a tier of switches, with its number; 0 is nearest.
 TOPOGRAPH_TIER: Final = "fabric.topograph.run/tier-"
 

@@ -1,7 +1,7 @@
 """The levels of the network topology, far first: which label keys say where nodes are.
 
 Where the configuration names none, they are detected: region and zone, then the first family of
-keys that nearly all GPU nodes have (``well_known.TOPOLOGY_FAMILIES``). Events of nodes keep the
+keys that nearly all GPU nodes have. Events of nodes keep the
 counts; no question walks over nodes.
 """
 
@@ -20,7 +20,14 @@ SHARE_PERCENT: Final = 90
 #: Keys that no configuration has to name: they are nearer than every level.
 _NEAREST: Final = (well_known.NVLINK_CLIQUE, well_known.HOSTNAME)
 _PLACES: Final = (well_known.REGION, well_known.ZONE)
-_FIXED: Final = (*_PLACES, *(key for family in well_known.TOPOLOGY_FAMILIES for key in family))
+#: The first family counts that a cluster has, after Topograph's tiers.
+FAMILIES: Final = (
+    well_known.AWS_NETWORK,
+    well_known.GKE_NETWORK,
+    well_known.OCI_NETWORK,
+    well_known.EXAMPLE_NETWORK,
+)
+_FIXED: Final = (*_PLACES, *(key for family in FAMILIES for key in family))
 
 
 def keys_down_to(key: str, levels: tuple[str, ...]) -> tuple[str, ...]:
@@ -61,7 +68,7 @@ class Levels:
 
     def _detect(self) -> Iterator[str]:
         yield from filter(self._is_everywhere, _PLACES)
-        for family in (self._tiers(), *well_known.TOPOLOGY_FAMILIES):
+        for family in (self._tiers(), *FAMILIES):
             found = [key for key in family if self._is_everywhere(key)]
             if found:
                 yield from found

@@ -9,7 +9,7 @@ from scheduler.state.topology.levels import keys_down_to
 from tests.builders import cluster, node
 
 ZONE, REGION = well_known.ZONE, well_known.REGION
-AWS = well_known.TOPOLOGY_FAMILIES[0]
+AWS = well_known.AWS_NETWORK
 TIERS = tuple(f"fabric.topograph.run/tier-{tier}" for tier in (10, 1, 0))
 
 
