@@ -29,8 +29,10 @@ JOURNAL_ENTRIES_MAX = 100_000
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 PORT_MAX = 65535
 INDEXED_DRIVERS_MAX: Final = 16
+TOPOLOGY_LEVELS_MAX: Final = 16
 #: Of the API: a DNS subdomain, and a name in such a domain.
 DriverName = Annotated[str, msgspec.Meta(min_length=1, max_length=63)]
+LabelKey = Annotated[str, msgspec.Meta(min_length=1, max_length=317)]
 AttributeName = Annotated[str, msgspec.Meta(min_length=1, max_length=96)]
 
 
@@ -107,6 +109,15 @@ class Dra(_Part, frozen=True):
     index_attributes: Annotated[
         dict[DriverName, AttributeName], msgspec.Meta(max_length=INDEXED_DRIVERS_MAX)
     ] = {}
+
+
+class Topology(_Part, frozen=True):
+    """``levels`` are keys of node labels that say where a node is in the network, far first.
+
+    Without any they are detected from the labels of the GPU nodes (docs/topology.md).
+    """
+
+    levels: Annotated[tuple[LabelKey, ...], msgspec.Meta(max_length=TOPOLOGY_LEVELS_MAX)] = ()
 
 
 class PreemptionSettings(_Part, frozen=True):
@@ -260,6 +271,7 @@ class Config(_Part, frozen=True):
     mig: Mig = Mig()
     dra: Dra = Dra()
     tolerations: Tolerations = Tolerations()
+    topology: Topology = Topology()
     preemption: PreemptionSettings = PreemptionSettings()
     gang: Gang = Gang()
     leader_election: LeaderElection = LeaderElection()
@@ -295,6 +307,7 @@ class Config(_Part, frozen=True):
                 maps_allow=self.maps.allow,
                 fallback_scope=self.fallback.scope,
                 compare_numbers=self.tolerations.compare_numbers,
+                topology_levels=self.topology.levels,
                 decision_steps_max=self.decision_steps_max,
                 expects_webhook=self.expects_webhook,
                 own_namespace=self.leader_election.resource_namespace,
@@ -340,6 +353,8 @@ def parse(content: bytes) -> Config:
         config.fallback.parsed()
     except LadderError as error:
         raise ConfigError(f"$.fallback.ladders: {error}") from error
+    if len(set(config.topology.levels)) < len(config.topology.levels):
+        raise ConfigError("$.topology.levels: a key is named twice")
     _check_forward(config.forward)
     if config.certificates.names and not config.certificates.authority:
         raise ConfigError("$.certificates.authority: required with names: the Secret of the CA")

@@ -75,6 +75,8 @@ NEAR_X = [{**APP_X, "topologyKey": "zone"}]
 APART: dict[str, Any] = {"affinity": {"podAntiAffinity": {REQUIRED: NEAR_X}}}
 EVENLY = {**APP_X, "topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
 ZONE_A = node(labels={"zone": "a"})
+IN_ZONE = {"gpu-scheduler.io/topology-required": "zone"}
+HOLDER_IN_ZONE = pod("w-1", owner=SET, annotations=IN_ZONE, node="n2")
 X_IN_A = pod("x", node="n1", labels={"app": "x"})
 
 LOCAL, FAST = storage_class(), storage_class("fast", provisioner="x.example/y")
@@ -276,6 +278,15 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], PodFields]] = {
     REASON_CODES["MAP_REQUEST_MISMATCH"]: ([FOUR], {"map": "0=n1:0", "gpus": 2}),
     REASON_CODES["NO_DEVICE_FOR_ENV"]: ([FOUR], {"containers": [container(env=[downward()])]}),
     REASON_CODES["NOT_MUTATED"]: ([FOUR], {"map": "0=n1:0"}),
+    REASON_CODES["OUTSIDE_DOMAIN"]: (
+        [node(gpus=4), HOLDER_IN_ZONE, node("n2", gpus=0, labels={"zone": "a"})],
+        {"gpus": 1, "owner": SET, "annotations": IN_ZONE},
+    ),
+    REASON_CODES["NO_TOPOLOGY_LABEL"]: (
+        [node(gpus=4), node("n2", gpus=0, labels={"zone": "a"})],
+        {"gpus": 1, "annotations": IN_ZONE},
+    ),
+    REASON_CODES["UNKNOWN_LEVEL"]: ([FOUR], {"gpus": 1, "annotations": IN_ZONE}),
     REASON_CODES["UNREADABLE"]: ([FOUR], {"mig": {"1g.10gb": 2**63 - 1}}),
     REASON_CODES["NODE_UNREADABLE"]: ([node(gpus=257, with_gpu_indexes=True)], {"gpus": 1}),
     REASON_CODES["UNSUPPORTED"]: ([FOUR], {"spec": {"workloadRef": {"name": "x"}}}),
@@ -291,6 +302,11 @@ GANGS: dict[ReasonCode, PodFields] = {
         "annotations": {"gpu-scheduler.io/group-min": "2"},
     },
     REASON_CODES["GROUP_NOT_FOUND"]: {"labels": {"scheduling.x-k8s.io/pod-group": "train"}},
+    REASON_CODES["NO_DOMAIN_FITS"]: {
+        "gpus": 1,
+        "labels": {"gpu-scheduler.io/group": "train"},
+        "annotations": {"gpu-scheduler.io/group-min": "2", **IN_ZONE},
+    },
 }
 #: A failure of ours is no answer of a decision: the loop makes it (tests/unit/loop).
 _ELSEWHERE = {REASON_CODES["INTERNAL"], *GANGS}
@@ -307,6 +323,8 @@ class World(msgspec.Struct, frozen=True):
 
 def world_of(code: ReasonCode) -> World:
     """A new world in which a pod is rejected for this code."""
+    if code is REASON_CODES["NO_DOMAIN_FITS"]:
+        return _world_of_zones(GANGS[code])
     if code in GANGS:
         return _world_of_gang(pod("w-0", **GANGS[code]))
     objects, fields = EXAMPLES[code]
@@ -321,3 +339,10 @@ def _world_of_gang(member: Pod) -> World:
     state.gangs.replace_groups((), is_served=True)
     state.upsert_pod(member)
     return World(state, member, ALLOW_ALL_MAPS)
+
+
+def _world_of_zones(fields: PodFields) -> World:
+    """Two zones with room for one of two members each."""
+    nodes = [node(f"n{at}", gpus=1, labels={"zone": f"z{at}"}) for at in (1, 2)]
+    member = pod("w-0", **fields)
+    return World(cluster(*nodes, member, pod("w-1", **fields)), member, ALLOW_ALL_MAPS)

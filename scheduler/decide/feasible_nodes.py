@@ -193,6 +193,25 @@ class FeasibleNodes:
             if not (check.at(node_info) or first_bound_rejection(node_info, self.bound))
         ]
 
+    def every(self) -> dict[str, NodeInfo]:
+        """All feasible nodes by name; none once the budget is spent."""
+        if not self.work.spend(self.steps_of_diagnosis()):
+            return {}
+        cache, view = self.view.filter_results, self.view
+        results = (
+            cache.of(self.equivalence_class, self._check)
+            if is_light(self.pod)
+            else cache.uncached(self._check)
+        )
+        names = [name for name in results.feasible() if name not in view.changed]
+        names += [name for name in view.changed if not self._of_changed(name)]
+        found = ((name, view.at(name)) for name in names)
+        return {
+            name: node_info
+            for name, node_info in found
+            if node_info is not None and not first_bound_rejection(node_info, self.bound)
+        }
+
     def nominated(self) -> NodeInfo | None:
         """The node that the pod is nominated for, if it takes the pod: no other node is compared
         with it (kube-scheduler: evaluateNominatedNode). For a pod with claims it is also the node

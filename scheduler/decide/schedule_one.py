@@ -10,6 +10,7 @@ from scheduler.decide import best_fit
 from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.decide.impossible_request import impossible_in_cluster, impossible_on_node
 from scheduler.decide.post_filter import post_filter
+from scheduler.decide.topology.near_family import regions_near_family
 from scheduler.decide.view import beside_nominated
 from scheduler.framework.budget import TERM_STEPS, Budget
 from scheduler.framework.decision import Decision, Placement, Rejection
@@ -22,6 +23,7 @@ from scheduler.framework.pipeline import (
 )
 from scheduler.framework.plugin import (
     Bound,
+    BoundFilter,
     ChosenNode,
     NamedNodes,
     Reasons,
@@ -34,22 +36,48 @@ from scheduler.framework.view import View
 from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis, ImpossibleRequest, Reason
+from scheduler.plugins.topology.plugin import within
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.index.filter_cache import SameEverywhere
 from scheduler.state.node_info import NodeInfo
 
 
-def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) -> Decision:
-    """Decide one pod; ``work`` counts the steps."""
+def schedule_one(
+    view: View,
+    pod: Pod,
+    pipeline: Pipeline,
+    work: Budget | None = None,
+    only: BoundFilter | None = None,
+) -> Decision:
+    """Decide one pod; ``work`` counts the steps. ``only`` leaves it some of the nodes."""
     work = work or Budget(pipeline.decision_steps_max)
-    decision = _find_node(view, pod, pipeline, work)
+    if pod.topology is not None and only is None:
+        near = _near_family(view, pod, pipeline, work)
+        if near is not None:
+            return near
+    decision = _find_node(view, pod, pipeline, work, only)
     # A decision on a what-if view preempts nothing.
     if isinstance(decision, Rejection) and isinstance(view, Cluster):
         return post_filter(view, pipeline, decision, work)
     return decision
 
 
-def _find_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Placement | Rejection:
+def _near_family(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Placement | None:
+    """The best node in the domains of the pods that it has to be near."""
+    beside, filtered = pre_filter(view, pod, pipeline)
+    if isinstance(filtered, Refuse) or filtered.named is not None:
+        return None
+    nodes = FeasibleNodes(beside, pod, pipeline, work, filtered.bound)
+    for region in regions_near_family(nodes):
+        placement = place(view, pod, pipeline, work, within(region))
+        if placement is not None:
+            return placement
+    return None
+
+
+def _find_node(
+    view: View, pod: Pod, pipeline: Pipeline, work: Budget, only: BoundFilter | None
+) -> Placement | Rejection:
     """PreFilter, Filter, Score and Reserve."""
     if pod.has_terms and not work.spend(TERM_STEPS * pod.term_count):
         return _too_complex(view, pod, work, work.spent)
@@ -58,9 +86,10 @@ def _find_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Placem
         if pod.map_text is not None:
             work.spend(pod.label_steps + pod.node_steps)  # reading the map took steps
         return _refused(view, pod, filtered)
+    bound = filtered.bound if only is None else (only, *filtered.bound)
     if filtered.named is not None:
-        return _at_named_node(view, pod, pipeline, filtered.named, filtered.bound, work)
-    return _at_best_node(view, pod, pipeline, filtered.bound, work)
+        return _at_named_node(view, pod, pipeline, filtered.named, bound, work)
+    return _at_best_node(view, pod, pipeline, bound, work)
 
 
 def pre_filter(view: View, pod: Pod, pipeline: Pipeline) -> tuple[View, Refuse | PreFiltered]:
@@ -79,7 +108,13 @@ def pre_filter(view: View, pod: Pod, pipeline: Pipeline) -> tuple[View, Refuse |
     return beside, PreFiltered(filtered.named, without.bound + filtered.bound)
 
 
-def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) -> Placement | None:
+def place(
+    view: View,
+    pod: Pod,
+    pipeline: Pipeline,
+    work: Budget | None = None,
+    only: BoundFilter | None = None,
+) -> Placement | None:
     """The same for a caller that does not need the reasons: a rejection costs no diagnosis."""
     work = work or Budget(pipeline.decision_steps_max)
     if pod.has_terms and not work.spend(TERM_STEPS * pod.term_count):
@@ -87,10 +122,11 @@ def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) 
     view, filtered = pre_filter(view, pod, pipeline)
     if isinstance(filtered, Refuse):
         return None
+    bound = filtered.bound if only is None else (only, *filtered.bound)
     if filtered.named is not None:
-        decision = _at_named_node(view, pod, pipeline, filtered.named, filtered.bound, work)
+        decision = _at_named_node(view, pod, pipeline, filtered.named, bound, work)
         return decision if isinstance(decision, Placement) else None
-    nodes = FeasibleNodes(view, pod, pipeline, work, filtered.bound)
+    nodes = FeasibleNodes(view, pod, pipeline, work, bound)
     if nodes.was_infeasible() and nodes.is_infeasible():
         return None
     node_info = best_fit.Search(nodes).best_node()

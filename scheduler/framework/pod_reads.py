@@ -57,6 +57,8 @@ QUOTA: Final = PodRead(
 TERMS: Final = PodRead(
     "pod affinity, topology spread and the labels that terms select", lambda _: None
 )
+#: Compared per decision, like TERMS.
+TOPOLOGY: Final = PodRead("the requested level of the topology", lambda _: None)
 #: Compared by the queue (``state/queue/equivalence_group.key_of``): what nodes answer to a pod does
 #: not depend on it.
 PREEMPTION: Final = PodRead("priority and preemptionPolicy", lambda _: None)
@@ -72,6 +74,7 @@ RESOURCE_CLAIMS: Final = PodRead("resource claims", lambda _: None)
 IN_EQUIVALENCE_CLASS: Final = frozenset(
     (
         TERMS,
+        TOPOLOGY,
         PREEMPTION,
         VOLUMES,
         RESOURCE_CLAIMS,

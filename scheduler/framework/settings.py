@@ -21,7 +21,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ``decision_steps_max`` is the step limit of one decision or admission (``framework/budget``).
     ``preemption`` selects the pods that may be preempted: none, the scheduler's own, or those of
     every scheduler. With ``restores`` a pod with a smaller tier is replaced when the tier that it
-    requested is free.
+    requested is free. ``topology_levels`` are keys of node labels, far first; empty: they are
+    detected (``state/topology/levels``).
     """
 
     scheduler_name: str = "gpu-scheduler"
@@ -36,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     decision_steps_max: int = DECISION_STEPS_MAX
     restores: bool = True
     preemption: Literal["off", "own", "all"] = "off"
+    topology_levels: tuple[str, ...] = ()
 
     @property
     def spreads(self) -> bool:

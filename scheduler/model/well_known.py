@@ -30,6 +30,9 @@ GROUP: Final = PREFIX + "group"  # label: the group of the pod
 GROUP_MIN: Final = PREFIX + "group-min"  # the members that are bound together or not at all
 GROUP_FROM: Final = PREFIX + "group-from"  # "owner" or "role": the gang of the pod's owner
 RECLAIMABLE: Final = PREFIX + "reclaimable"  # "false": runs only inside its team's guarantee
+#: Label keys of nodes: the pod's group stays within one value, or on few values.
+TOPOLOGY_REQUIRED: Final = PREFIX + "topology-required"
+TOPOLOGY_PREFERRED: Final = PREFIX + "topology-preferred"
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"  # kubectl's own
 
 # --- what the Binding writes (protected) ---------------------------------
@@ -140,6 +143,8 @@ KUEUE: Final = "kueue.x-k8s.io/"  # the prefix of its labels and annotations
 KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"  # annotation
 KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
+KUEUE_TOPOLOGY_REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"  # annotation
+KUEUE_TOPOLOGY_PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"  # annotation
 KUEUE_WORKLOAD: Final = "kueue.x-k8s.io/workload"  # annotation
 #: Labels that Kueue's webhook and job controllers set on pods that Kueue starts.
 KUEUE_LABELS: Final = frozenset(("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset"))
@@ -148,7 +153,25 @@ KUEUE_LABELS: Final = frozenset(("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podse
 POD_ANNOTATIONS: Final = (
     *(MAP, FALLBACK, ORIGINAL, DEFAULT_CONTAINER),
     *(LWS_SIZE, LWS_EXCLUSIVE, KUEUE_TOTAL, KUEUE_WORKLOAD),
+    *(KUEUE_TOPOLOGY_REQUIRED, KUEUE_TOPOLOGY_PREFERRED),
 )
+
+# --- topology: labels that say where in the network a node is ---------------------------------
+NVLINK_CLIQUE: Final = VENDOR + "gpu.clique"
+#: Keys of one network each, far first; a cluster has the labels of at most one of them.
+AWS_NETWORK: Final = tuple(f"topology.k8s.aws/network-node-layer-{layer}" for layer in (1, 2, 3))
+GKE_NETWORK: Final = (
+    *("cloud.google.com/gce-topology-block", "cloud.google.com/gce-topology-subblock"),
+    "cloud.google.com/gce-topology-host",
+)
+OCI_NETWORK: Final = (
+    *("oci.oraclecloud.com/host.network_block_id", "oci.oraclecloud.com/rdma.local_block_id"),
+    "oci.oraclecloud.com/host.rack_id",
+)
+#: The keys in examples of Kueue.
+EXAMPLE_NETWORK: Final = ("cloud.provider.com/topology-block", "cloud.provider.com/topology-rack")
+#: Topograph's key of a tier of switches, with its number; 0 is nearest.
+TOPOGRAPH_TIER: Final = "fabric.topograph.run/tier-"
 
 # --- storage: annotations of claims and volumes, and node labels that volumes read ------------
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"

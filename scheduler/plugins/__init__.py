@@ -42,6 +42,7 @@ from scheduler.plugins.gpu import gpu_map
 from scheduler.plugins.groups import plugin as groups
 from scheduler.plugins.preemption import plugin as preemption
 from scheduler.plugins.teams import plugin as teams
+from scheduler.plugins.topology import plugin as topology
 from scheduler.plugins.volumes import (
     node_volume_limits,
     volume_binding,
@@ -69,6 +70,7 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
     dynamic_resources.PLUGIN,
     pod_topology_spread.PLUGIN,
     inter_pod_affinity.PLUGIN,
+    topology.PLUGIN,
     node_declared_features.PLUGIN,
     gpu_devices.PLUGIN,
     gpu_map.PLUGIN,

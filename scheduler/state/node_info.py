@@ -23,6 +23,7 @@ import msgspec
 from scheduler.model import resources, well_known
 from scheduler.model.crd.mig_partition import MigInstance
 from scheduler.model.dra.gpu_indexes import GpuIndexes
+from scheduler.model.gpu.near_gpus import Place
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import HostPort, Pod
 from scheduler.model.volumes.pod_volumes import NO_VOLUMES
@@ -157,6 +158,11 @@ class NodeInfo:
         if self.dra.gpus is None and self.dra.total.get(well_known.GPU, 0):
             return NO_INDEXES
         return self.dra.gpus
+
+    @property
+    def gpu_places(self) -> Mapping[int, Place]:
+        """The NUMA node and the PCIe root of each GPU, where ResourceSlices publish them."""
+        return self.dra.gpus.places if self.dra is not None and self.dra.gpus is not None else {}
 
     def has_indexes_for(self, pod: Pod) -> bool:
         """Whether the indexes of a pod's map reach the hardware: without a device plugin, through

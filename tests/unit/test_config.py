@@ -1,4 +1,4 @@
-"""The configuration's section on DRA devices."""
+"""The configuration's sections on DRA devices and on the topology."""
 
 from __future__ import annotations
 
@@ -31,3 +31,15 @@ def test_the_index_attributes_of_drivers_are_read() -> None:
 def test_an_invalid_section_is_refused(section: str) -> None:
     with pytest.raises(ConfigError, match=r"\$\.dra"):
         config.parse(f"{HEAD}dra: {section}\n".encode())
+
+
+def test_the_levels_of_the_topology_are_settings_of_decisions() -> None:
+    found = config.parse(f"{HEAD}topology: {{levels: [example.com/block, rack]}}".encode())
+
+    assert found.pipeline().topology_levels == ("example.com/block", "rack")
+
+
+@pytest.mark.parametrize("levels", ["[rack, rack]", "['']", "rack"])
+def test_levels_are_different_label_keys(levels: str) -> None:
+    with pytest.raises(ConfigError, match=r"topology\.levels"):
+        config.parse(f"{HEAD}topology: {{levels: {levels}}}".encode())

@@ -13,19 +13,20 @@ import msgspec
 
 from scheduler.decide.gang.need import Need
 from scheduler.decide.gang.rank import class_of, largest_first, required_first
+from scheduler.decide.gang.region_search import FindNode, RegionSearch
 from scheduler.decide.schedule_one import place, schedule_one
 from scheduler.decide.view import WhatIfView, stronger
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Decision, Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.plugin import BoundFilter
+from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.gangs.gang import role_of
 
 _NO_REASONS: Final = Diagnosis(total=0)
-#: Decides one member on the view.
-FindNode = Callable[[WhatIfView, Pod, Pipeline, Budget], Decision]
 
 
 class Attempt:
@@ -40,6 +41,7 @@ class Attempt:
         pipeline: Pipeline,
         work: Budget,
         find: FindNode = schedule_one,
+        region: RegionSearch | None = None,
     ) -> None:
         self._cluster = cluster
         self._view = view
@@ -48,6 +50,7 @@ class Attempt:
         self._pipeline = pipeline
         self._work = work
         self._find = find
+        self._region = region
         self.placements: list[Placement] = []
         self.rejected: list[Rejection] = []
         #: How many members of each role have a place.
@@ -115,7 +118,7 @@ class Attempt:
             if known is not None:  # the view only got fuller
                 self.rejected.append(msgspec.structs.replace(known, pod=pod))
                 continue
-            decision = self._find(self._view, pod, self._pipeline, self._work)
+            decision = self._decide(pod, kind)
             if isinstance(decision, Placement):
                 self._view.place_decided(decision)
                 self.placements.append(decision)
@@ -125,10 +128,18 @@ class Attempt:
             if kind is not None:
                 refused[kind] = decision
 
+    def _decide(self, pod: Pod, kind: Hashable | None) -> Decision:
+        find, view, pipeline, work = self._find, self._view, self._pipeline, self._work
+        if self._region is None:
+            return find(view, pod, pipeline, work, None)
+        return self._region.decide(find, view, pod, kind, pipeline, work)
 
-def find_only(view: WhatIfView, pod: Pod, pipeline: Pipeline, work: Budget) -> Decision:
+
+def find_only(
+    view: View, pod: Pod, pipeline: Pipeline, work: Budget, only: BoundFilter | None
+) -> Decision:
     """A place without the reasons of the nodes that have none: they cost a diagnosis."""
-    found = place(view, pod, pipeline, work)
+    found = place(view, pod, pipeline, work, only)
     return found if found is not None else Rejection(pod=pod, diagnosis=_NO_REASONS)
 
 

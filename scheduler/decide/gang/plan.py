@@ -6,31 +6,28 @@ cluster never holds half a gang. No I/O, no clock, no randomness.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from scheduler.decide.gang.attempt import Attempt, view_beside
+from scheduler.decide.gang.attempt import Attempt, FindNode, view_beside
 from scheduler.decide.gang.capacity import shortage
+from scheduler.decide.gang.gang_plan import GangPlan
+from scheduler.decide.gang.in_domains import InDomains
 from scheduler.decide.gang.incomplete import why_incomplete
 from scheduler.decide.gang.need import Need
-from scheduler.decide.gang.rank import in_rank_order
+from scheduler.decide.gang.rank import Place, in_rank_order, nowhere
+from scheduler.decide.gang.region_search import RegionSearch
+from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.decision import Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Diagnosis
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.gangs.gang import Gang
 
-
-class GangPlan(msgspec.Struct, frozen=True):
-    """``placements`` are to be bound together; ``left`` are the members for which there is no room,
-    and which the gang does not need.
-    """
-
-    placements: tuple[Placement, ...]
-    left: tuple[Rejection, ...] = ()
+__all__ = ["GangPlan", "Planning", "budget_of", "plan_gang"]
 
 
 def plan_gang(
@@ -52,17 +49,84 @@ def plan_gang(
         return Rejection(
             pod=waiting[0], diagnosis=Diagnosis(total=len(cluster.nodes), general=reason)
         )
-    short = shortage(cluster, waiting, need, pipeline, work)
+    # A level of the topology has reasons of its own.
+    short = shortage(cluster, waiting, need, pipeline, work) if gang.topology is None else None
     if short is not None:
         return _rejection(short.rejection, short.placed, gang, need)
     if cluster.nominated:
         waiting = [_with_own_node(cluster, pod) for pod in waiting]
-    attempt = Attempt(cluster, view_beside(cluster, waiting), waiting, need, pipeline, work)
-    attempt.place_all()
-    if not attempt.is_enough:
-        return _rejection(attempt.refusal, attempt.met, gang, need)
-    placements = in_rank_order(cluster, attempt.placements, pipeline)
-    return GangPlan(placements, tuple(attempt.rejected))
+    return Planning(cluster, gang, waiting, need, pipeline, work).plan()
+
+
+class Planning:
+    """Places members of a gang: anywhere, or in the best domain of the level that it requests."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        gang: Gang,
+        waiting: Sequence[Pod],
+        need: Need,
+        pipeline: Pipeline,
+        work: Budget,
+        find: FindNode = schedule_one,
+    ) -> None:
+        self._cluster = cluster
+        self._gang = gang
+        self._waiting = waiting
+        self._need = need
+        self._pipeline = pipeline
+        self._work = work
+        self._find = find
+
+    def plan(self) -> GangPlan | Rejection:
+        """All members that fit."""
+        return self._in_best_domain(Attempt.place_all, ())
+
+    def plan_needed(self, without: Sequence[tuple[Pod, str]]) -> GangPlan | None:
+        """Only the members that have to be placed together, where these pods have left their
+        nodes; None if they do not fit.
+        """
+        found = self._in_best_domain(Attempt.place_needed, without)
+        return found if isinstance(found, GangPlan) else None
+
+    def _in_best_domain(
+        self, place: Callable[[Attempt], None], without: Sequence[tuple[Pod, str]]
+    ) -> GangPlan | Rejection:
+        if self._gang.topology is None:
+            return self._try(place, without, self._work)
+        view = view_beside(self._cluster, self._waiting, without)
+        domains = InDomains(
+            self._cluster, view, self._gang, self._waiting, self._pipeline, self._work
+        )
+
+        def plan(region: RegionSearch | None) -> GangPlan | Rejection:
+            own = Budget(self._work.limit)
+            found = self._try(place, without, own, region, domains.place_of)
+            self._work.spend(own.spent)
+            return found
+
+        return domains.best(plan)
+
+    def _try(
+        self,
+        place: Callable[[Attempt], None],
+        without: Sequence[tuple[Pod, str]],
+        work: Budget,
+        region: RegionSearch | None = None,
+        place_of: Callable[[str], Place] = nowhere,
+    ) -> GangPlan | Rejection:
+        view = view_beside(self._cluster, self._waiting, without)
+        attempt = Attempt(
+            *(self._cluster, view, self._waiting, self._need, self._pipeline, work),
+            find=self._find,
+            region=region,
+        )
+        place(attempt)
+        if not attempt.is_enough:
+            return _rejection(attempt.refusal, attempt.met, self._gang, self._need)
+        ranked = in_rank_order(self._cluster, attempt.placements, self._pipeline, place_of)
+        return GangPlan(ranked, tuple(attempt.rejected))
 
 
 def budget_of(waiting: Sequence[Pod], pipeline: Pipeline) -> Budget:

@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from scheduler.decide.gang.attempt import Attempt, find_only, view_beside
+from scheduler.decide.gang.attempt import find_only
 from scheduler.decide.gang.give_back import Taken, fewest_victims
 from scheduler.decide.gang.need import Need
-from scheduler.decide.gang.plan import budget_of
+from scheduler.decide.gang.plan import Planning, budget_of
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.framework.pipeline import Pipeline
@@ -31,6 +31,7 @@ from scheduler.plugins.preemption.plugin import (
     awaited_end,
 )
 from scheduler.plugins.preemption.possible_victims import possible_victims
+from scheduler.plugins.topology.codes import NO_DOMAIN_FITS
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.gangs.gang import Gang
 
@@ -69,7 +70,8 @@ def _is_out_of_question(rejection: Rejection) -> bool:
     diagnosis = rejection.diagnosis
     if diagnosis.impossible is not None or diagnosis.codes() & {TOO_COMPLEX, INTERNAL}:
         return True
-    return diagnosis.general is not None and not rejection.candidates
+    general = diagnosis.general
+    return general is not None and general.code is not NO_DOMAIN_FITS and not rejection.candidates
 
 
 def _not_yet(cluster: Cluster, waiting: Sequence[Pod], pipeline: Pipeline) -> str:
@@ -107,12 +109,11 @@ def _search(
     ]
     if not weaker or need is None:
         return None
-    emptied = view_beside(cluster, waiting, weaker)
-    attempt = Attempt(cluster, emptied, waiting, need, pipeline, work, find_only)
-    attempt.place_needed()
-    if not attempt.is_enough:
+    planning = Planning(cluster, gang, waiting, need, pipeline, work, find_only)
+    plan = planning.plan_needed(weaker)
+    if plan is None:
         return None
-    placements = tuple(attempt.placements)
+    placements = plan.placements
     chosen = fewest_victims(cluster, waiting, placements, weaker, pipeline, work)
     return None if chosen is None else _Found(placements, *chosen)
 

@@ -6,7 +6,7 @@ the nodes' names, so that neighbours in rank are neighbours in the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -19,6 +19,8 @@ from scheduler.model.limits import MAP_INDEX_MAX
 from scheduler.model.pods.pod import Pod
 from scheduler.state.gangs.gang import role_of
 
+#: Where a node is: the values of its domains, far first.
+Place = tuple[tuple[bool, str], ...]
 _NO_RANK: Final = MAP_INDEX_MAX + 1
 
 
@@ -55,17 +57,27 @@ def class_of(view: View, pod: Pod, pipeline: Pipeline) -> Hashable | None:
     return (pipeline.equivalence_class(pod), pod.priority, view.topology.terms_key(pod))
 
 
+def nowhere(_node_name: str) -> Place:
+    """The place of every node where the topology does not matter."""
+    return ()
+
+
 def in_rank_order(
-    view: View, placements: Sequence[Placement], pipeline: Pipeline
+    view: View,
+    placements: Sequence[Placement],
+    pipeline: Pipeline,
+    place_of: Callable[[str], Place] = nowhere,
 ) -> tuple[Placement, ...]:
-    """The same placements with equal members handed out by rank."""
+    """The same placements with equal members handed out by rank, in the order of ``place_of``, then
+    of the nodes' names.
+    """
     equal: dict[Hashable, list[Placement]] = {}
     for one in placements:
         kind = class_of(view, one.pod, pipeline)
         equal.setdefault(one.pod.uid if kind is None else kind, []).append(one)
     found: list[Placement] = []
     for alike in equal.values():
-        by_node = sorted(alike, key=lambda one: one.node_name)
+        by_node = sorted(alike, key=lambda one: (place_of(one.node_name), one.node_name))
         pods = sorted((one.pod for one in alike), key=rank_of)
         found += [
             msgspec.structs.replace(one, pod=pod) for one, pod in zip(by_node, pods, strict=True)

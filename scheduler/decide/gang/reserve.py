@@ -10,6 +10,7 @@ from typing import Final
 
 from scheduler.decide.gang.attempt import Attempt, find_only, view_beside
 from scheduler.decide.gang.need import Need
+from scheduler.decide.gang.plan import Planning
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement
 from scheduler.framework.pipeline import Pipeline
@@ -30,6 +31,8 @@ def room_for(
     need = Need.of(gang, waiting)
     if need is None:
         return ()
+    if gang.topology is not None:
+        return _in_a_domain(cluster, gang, waiting, need, pipeline, work)
     view = view_beside(cluster, waiting)
     found: list[Placement] = []
     nodes: list[NodeInfo] = []
@@ -51,6 +54,35 @@ def room_for(
         view.remove_all(
             (pod.uid, one.node.name) for one in more if one.node for pod in _that_end(one, gang)
         )
+
+
+def _in_a_domain(
+    cluster: Cluster,
+    gang: Gang,
+    waiting: Sequence[Pod],
+    need: Need,
+    pipeline: Pipeline,
+    work: Budget,
+) -> tuple[Placement, ...]:
+    """The same for a gang that requests a level of the topology: the domain where it fits with the
+    fewest nodes to wait for.
+    """
+    planning = Planning(cluster, gang, waiting, need, pipeline, work, find_only)
+    nodes = _by_pods_to_end(cluster, gang, waiting)
+    freed = 0
+    while True:
+        gone = [
+            (pod, one.node.name)
+            for one in nodes[:freed]
+            if one.node
+            for pod in _that_end(one, gang)
+        ]
+        found = planning.plan_needed(gone)
+        if found is not None:
+            return found.placements
+        if freed >= len(nodes) or work.is_over:
+            return ()
+        freed = max(1, 2 * freed)
 
 
 def _by_pods_to_end(cluster: Cluster, gang: Gang, waiting: Sequence[Pod]) -> list[NodeInfo]:

@@ -24,6 +24,8 @@ from scheduler.model.cached import cached
 from scheduler.model.dra.device import AttributeValue, Device, DeviceId
 from scheduler.model.limits import NODE_GPUS_MAX
 
+NUMA_NODE: Final = "resource.kubernetes.io/numaNode"
+PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
 PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
 _TYPE: Final = well_known.DRA_DRIVER + "/type"
 _WHOLE, _PARTITION = "gpu", "mig"
@@ -47,11 +49,13 @@ class _Part(NamedTuple):
 class GpuIndexes(msgspec.Struct, frozen=True, dict=True):
     """The GPUs of a node by index; None for a card that is offered in MIG partitions only.
 
-    ``problem`` says why the indexes are unknown: then there are none.
+    ``problem`` says why the indexes are unknown: then there are none. ``places`` are the NUMA node
+    and the PCIe root of whole GPUs, where these are published.
     """
 
     devices: dict[int, DeviceId | None] = {}
     problem: str = ""
+    places: dict[int, tuple[AttributeValue | None, ...]] = {}
 
     @cached
     def whole(self) -> frozenset[DeviceId]:
@@ -157,7 +161,15 @@ def _numbered(cards: list[_Card]) -> GpuIndexes:
     if not all(0 <= int(place) < NODE_GPUS_MAX for place, _ in cards):
         return GpuIndexes(problem=f"a GPU has an index that is not from 0 to {NODE_GPUS_MAX - 1}")
     cards = sorted(cards, key=lambda card: int(card[0]))
-    return GpuIndexes({int(place): device.id if device else None for place, device in cards})
+    places = {int(index): _place(device) for index, device in cards if device is not None}
+    return GpuIndexes(
+        {int(place): device.id if device else None for place, device in cards},
+        places={index: place for index, place in places.items() if place != (None, None)},
+    )
+
+
+def _place(device: Device) -> tuple[AttributeValue | None, ...]:
+    return (device.attribute(NUMA_NODE), device.attribute(PCIE_ROOT))
 
 
 def _part_of(device: Device) -> _Part | None:

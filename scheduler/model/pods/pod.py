@@ -64,6 +64,7 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
             and not self.host_ports
             and not self.required_features
             and not self.reads_devices
+            and self.topology is None
             and _NOT_PLAIN.isdisjoint(self.annotations)
             and well_known.GPU_MEMORY not in self.label_keys
         )

@@ -21,6 +21,7 @@ from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner
 from scheduler.model.pods.workload import workload_of
 from scheduler.model.resources import NO_SCORE_EXTRA
 from scheduler.model.selector import PreferredTerm, Term, Toleration
+from scheduler.model.topology.request import TopologyRequest, topology_request
 from scheduler.model.volumes.pod_volumes import NO_VOLUMES, PodVolumes
 
 #: Empty sets are not singletons, and there are many pods.
@@ -119,6 +120,16 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def has_deadline(self) -> bool:
         """Whether its run time is limited."""
         return self.active_deadline_s is not None
+
+    @cached
+    def topology(self) -> TopologyRequest | None:
+        """The level of the topology within which its group stays; most pods have none."""
+        return topology_request(self.annotations)
+
+    @property
+    def family(self) -> str:
+        """The pods that stay near each other: its group, else the pods of its workload."""
+        return f"{self.namespace}/group/{self.group}" if self.group else self.workload
 
     @property
     def has_terms(self) -> bool:

@@ -17,6 +17,8 @@ WRITTEN: Final = (
     well_known.PREFER,
     well_known.GROUP_MIN,
     well_known.RECLAIMABLE,
+    well_known.TOPOLOGY_REQUIRED,
+    well_known.TOPOLOGY_PREFERRED,
 )
 #: What a copied pod may have from an earlier admission, besides the protected keys.
 RECORDS: Final = (well_known.TIER_NODES, well_known.MEMORY_GIVEN, well_known.MAP_REQUEST)

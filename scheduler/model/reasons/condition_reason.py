@@ -26,6 +26,7 @@ class ConditionReason(enum.StrEnum):
     WAITING_FOR_CAPACITY = "WaitingForCapacity"
     WAITING_FOR_VOLUME = "WaitingForVolume"
     WAITING_FOR_CLAIM = "WaitingForClaim"
+    UNKNOWN_TOPOLOGY = "UnknownTopology"
     UNREADABLE_POD = "UnreadablePod"
     UNSUPPORTED_FIELD = "UnsupportedField"
     TOO_COMPLEX = "TooComplex"
@@ -63,6 +64,8 @@ _MEANINGS: Final = {
     " other node would help",
     _R.WAITING_FOR_CLAIM: "a ResourceClaim of the pod or its DeviceClass is missing, being"
     " allocated or not usable; no other node would help",
+    _R.UNKNOWN_TOPOLOGY: "no node has the label of the level that the pod's topology annotation"
+    " requires",
     _R.UNREADABLE_POD: "a field of the pod is invalid or exceeds its limit",
     _R.UNSUPPORTED_FIELD: "the pod uses a field that this scheduler does not implement",
     _R.TOO_COMPLEX: "one scheduling decision for the pod exceeds the step limit",

@@ -20,6 +20,7 @@ from scheduler.model import well_known
 from scheduler.model.gpu.cuda_env import CudaMode, cuda_mode, environment, keys_offered
 from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.gpu.gpu_map import MapEntry
+from scheduler.model.gpu.near_gpus import nearest
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import Reason
 from scheduler.plugins.gpu.codes import (
@@ -93,7 +94,7 @@ def assigned(
     node_info: NodeInfo,
     mig_placements: tuple[MigPlacement, ...] = (),
 ) -> Devices:
-    """The devices of the map's line, or the lowest free indexes, or a count for the kubelet.
+    """The devices of the map's line, or free indexes near each other, or a count for the kubelet.
 
     ``mig_placements`` are MIG instances with a chosen place; their profiles are not counted.
     """
@@ -105,7 +106,8 @@ def assigned(
         numbers = entry.devices
         counts.pop(well_known.GPU, None)
     elif entry is None and _assigns_indexes(node_info) and well_known.GPU in counts:
-        numbers = node_info.free_indexes()[: counts.pop(well_known.GPU)]
+        free, count = node_info.free_indexes(), counts.pop(well_known.GPU)
+        numbers = nearest(free, count, node_info.gpu_places)
         assert len(numbers) == pod.requests[well_known.GPU], "free count and free numbers disagree"
     given = [(node.unit(name), n) for name, n in sorted(counts.items())]
     if mig_placements:

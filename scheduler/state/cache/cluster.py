@@ -192,6 +192,8 @@ class Cluster:
             is_placed = bool(pod.node_name) or pod.uid in self.assumed
             key = self.gangs.upsert(pod, before, is_placed=is_placed)
             started = [GangChanged(key)] if key is not None else []
+        if pod.topology is not None or (before is not None and before.topology is not None):
+            self.topology.families.upsert(pod, before)
         if pod.resource_claims:
             self.dra.users.add(pod)
         is_ours = pod.scheduler_name == self.scheduler_name
@@ -259,6 +261,8 @@ class Cluster:
         if pod.group:
             self.groups.delete(pod)
             self.gangs.delete(pod)
+        if pod.topology is not None:
+            self.topology.families.delete(pod)
         if pod.label_keys and pod.scheduler_name == self.scheduler_name:
             self.index.labels.name(pod.label_keys, ())
         changes: list[Change] = [PodDone(uid), *left, *self.dra.leave(pod)]

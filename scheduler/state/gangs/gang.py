@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from scheduler.model.pods.gang import GangKey
 from scheduler.model.pods.pod import Pod
+from scheduler.model.topology.request import TopologyRequest
+from scheduler.state.counts import add
 
 
 def role_of(pod: Pod) -> str:
@@ -26,6 +28,7 @@ class Gang:
     __slots__ = (
         "__weakref__",
         "_minimums",
+        "_topologies",
         "is_defined",
         "key",
         "members",
@@ -34,6 +37,7 @@ class Gang:
         "problem",
         "returning",
         "roles",
+        "topology_of_object",
         "waiting",
     )
 
@@ -53,6 +57,10 @@ class Gang:
         self.problem = ""
         #: How many members name each minimum.
         self._minimums: dict[int, int] = {}
+        #: The level of the topology in the object that defines the gang.
+        self.topology_of_object: TopologyRequest | None = None
+        #: How many members request each level.
+        self._topologies: dict[TopologyRequest, int] = {}
 
     @property
     def minimum(self) -> int | None:
@@ -64,6 +72,15 @@ class Gang:
         if self.problem:
             return None
         return max(self._minimums) if self._minimums else self.of_object
+
+    @property
+    def topology(self) -> TopologyRequest | None:
+        """The level of the topology within which it stays: that of its object, else the one that
+        most members request.
+        """
+        if self.topology_of_object is not None or not self._topologies:
+            return self.topology_of_object
+        return max(sorted(self._topologies), key=self._topologies.__getitem__)
 
     @property
     def is_started(self) -> bool:
@@ -134,6 +151,8 @@ class Gang:
         self.members[pod.uid] = pod
         if minimum is not None:
             self._minimums[minimum] = self._minimums.get(minimum, 0) + 1
+        if pod.topology is not None:
+            self._topologies[pod.topology] = self._topologies.get(pod.topology, 0) + 1
 
     def drop(self, uid: str) -> None:
         """Remove a member, if it is one."""
@@ -141,6 +160,8 @@ class Gang:
         self.placed.discard(uid)
         self.waiting.discard(uid)
         self.returning.discard(uid)
+        if pod is not None and pod.topology is not None:
+            add(self._topologies, pod.topology, -1)
         mark = pod.gang if pod is not None else None
         if mark is None or mark.minimum is None:
             return

@@ -11,7 +11,9 @@ import msgspec
 
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_affinity import NO_AFFINITY, PodSet, PodTerm, WeightedPodTerm
+from scheduler.state.topology.domain_paths import DomainPaths
 from scheduler.state.topology.domains import ANY_NODE, DomainCounts, Domains, Eligibility
+from scheduler.state.topology.families import Families
 from scheduler.state.topology.label_groups import Counted
 from scheduler.state.topology.topology import Topology, weighted_terms
 
@@ -84,6 +86,20 @@ class TopologyReader:
             self._have_terms = _have_terms(self._changes)
         return self._topology.is_bare and not self._have_terms
 
+    @property
+    def detected_levels(self) -> tuple[str, ...]:
+        """The label keys that say where GPU nodes are in the network, far first."""
+        return self._topology.levels.detected
+
+    @property
+    def families(self) -> Families:
+        """Pods that stay near each other, without what is tried out."""
+        return self._topology.families
+
+    def paths(self, keys: tuple[str, ...]) -> DomainPaths:
+        """The domains of all nodes by these labels, far first."""
+        return self._topology.paths(keys)
+
     def with_changes(self, changes: Iterable[Change]) -> TopologyReader:
         """The same with these pods tried out too."""
         more = tuple(changes)
@@ -147,7 +163,11 @@ class TopologyReader:
         return pods.has(self._topology.namespace(pod.namespace), pod.labels)
 
     def concerns(self, waiting: Pod, changed: Pod) -> bool:
-        """Whether a placed pod counts for a pod that waits, by a required term of either."""
+        """Whether a placed pod counts for a pod that waits, by a required term of either, or as one
+        that it has to be near.
+        """
+        if waiting.topology is not None and waiting.family == changed.family:
+            return True
         own = [*waiting.affinity.required, *waiting.affinity.required_anti]
         sets = [
             *(term.pods for term in own),
@@ -162,12 +182,13 @@ class TopologyReader:
 
         Pods with equal keys get equal answers about their domains.
         """
-        if self.is_bare and not pod.has_terms:
+        if self.is_bare and not pod.has_terms and pod.topology is None:
             return None
         own = (*(term.pods for term in pod.affinity.terms()), *(one.pods for one in pod.spread))
         keys = self.label_keys.union(*(pods.selector.keys for pods in own))
         labels = tuple((key, pod.labels.get(key)) for key in sorted(keys))
-        return (pod.namespace, pod.affinity, pod.spread, labels)
+        near = None if pod.topology is None else (pod.topology, pod.family)
+        return (pod.namespace, pod.affinity, pod.spread, labels, near)
 
     def _matches(self, term: PodTerm, pod: Pod) -> bool:
         return self.is_in(term.pods, pod)

@@ -15,6 +15,7 @@ import msgspec
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_affinity import NO_AFFINITY, PodTerm, WeightedPodTerm
+from scheduler.state.topology.domain_paths import DomainPaths
 from scheduler.state.topology.domains import (
     ANY_NODE,
     DomainCounts,
@@ -22,7 +23,9 @@ from scheduler.state.topology.domains import (
     Eligibility,
     NodeCounts,
 )
+from scheduler.state.topology.families import Families
 from scheduler.state.topology.label_groups import Counted, GroupKey, LabelGroups
+from scheduler.state.topology.levels import Levels
 from scheduler.state.topology.live_terms import LiveTerms
 
 #: What a required affinity term of a placed pod weighs for a pod that it matches
@@ -30,7 +33,8 @@ from scheduler.state.topology.live_terms import LiveTerms
 REQUIRED_WEIGHT: Final = 1
 #: More tables of eligible nodes than this are not kept; the one that was read least lately goes.
 DOMAINS_MAX: Final = 512
-
+#: Likewise of paths.
+PATHS_MAX: Final = 64
 
 #: More results of comparisons with live terms than this are not kept.
 MATCHES_MAX: Final = 4_096
@@ -64,6 +68,9 @@ class Topology:
         self._anti: LiveTerms[PodTerm] = LiveTerms()
         self._weighted: LiveTerms[WeightedPodTerm] = LiveTerms()
         self._domains: dict[tuple[str, Eligibility], Domains] = {}
+        self._paths: dict[tuple[str, ...], DomainPaths] = {}
+        self.levels = Levels()
+        self.families = Families()
         self._matches: dict[tuple[str | None, ...], _Matches] = {}
         self._matches_version = 0
         self._read_keys: tuple[str, ...] = ()
@@ -101,11 +108,13 @@ class Topology:
         self._nodes[node.name] = node
         if before is None or (before.labels, before.taints) != (node.labels, node.taints):
             self._node_changed(node.name, node)
+        self.levels.change(node.name, node)
 
     def delete_node(self, name: str) -> None:
         """A node is gone; pods on it have no domain."""
         if self._nodes.pop(name, None) is not None:
             self._node_changed(name, None)
+            self.levels.change(name, None)
 
     def relabel_namespace(self, name: str) -> None:
         """The labels of a namespace changed."""
@@ -119,6 +128,9 @@ class Topology:
         if pod.affinity is not NO_AFFINITY:
             self._count_terms(pod, at, delta)
             is_read = is_read or bool(pod.affinity.terms())
+        if pod.topology is not None:
+            self.families.count(pod, at, delta)
+            is_read = True
         self.generation += is_read
 
     def _count_terms(self, pod: Pod, at: str, delta: int) -> None:
@@ -129,6 +141,8 @@ class Topology:
         self.is_bare = not len(self._anti) and not len(self._weighted)
 
     def _node_changed(self, name: str, node: Node | None) -> None:
+        for paths in self._paths.values():
+            self.generation += paths.change(name, node)
         for domains in self._domains.values():
             before, after = domains.change(name, node)
             if before != after:
@@ -184,6 +198,16 @@ class Topology:
             weighted = tuple(self._weighted.matching(namespace, labels))
             found = self._matches[place] = _Matches(anti, weighted)
         return found
+
+    def paths(self, keys: tuple[str, ...]) -> DomainPaths:
+        """The domains of all nodes by these labels, far first; kept up to date from now on."""
+        paths = self._paths.pop(keys, None)
+        if paths is None:
+            while len(self._paths) >= PATHS_MAX:
+                del self._paths[next(iter(self._paths))]
+            paths = DomainPaths(keys, self._nodes)
+        self._paths[keys] = paths
+        return paths
 
     def domains(self, key: str, eligibility: Eligibility) -> Domains:
         """The eligible nodes by their value of a label."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from scheduler.model.dra.device import AttributeValue, Device
+from scheduler.model.dra.gpu_indexes import NUMA_NODE, PCIE_ROOT
 from scheduler.model.mig.layout import Layout
 from scheduler.plugins.dynamic_resources.allocation.requests import (
     Alternative,
@@ -24,8 +25,6 @@ from scheduler.state.dra.in_use import DevicesInUse
 from scheduler.state.dra.mig_cards import MigCard
 from scheduler.state.dra.pool import Counters, Pool
 
-NUMA_NODE: Final = "resource.kubernetes.io/numaNode"
-PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
 #: The card of a MIG instance that exists already.
 PARENT: Final = "parentUUID"
 #: Digits that count of a loss: sums of equal parts must be equal in any order.
