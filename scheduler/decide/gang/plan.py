@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from scheduler.decide.gang.attempt import Attempt, FindNode, view_beside
+from scheduler.decide.gang.attempt import Attempt, view_beside
 from scheduler.decide.gang.capacity import shortage
 from scheduler.decide.gang.gang_plan import GangPlan
 from scheduler.decide.gang.in_domains import InDomains
 from scheduler.decide.gang.incomplete import why_incomplete
 from scheduler.decide.gang.need import Need
 from scheduler.decide.gang.rank import Place, in_rank_order, nowhere
-from scheduler.decide.gang.region_search import RegionSearch
+from scheduler.decide.gang.region_search import FindNode, RegionSearch
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Rejection
