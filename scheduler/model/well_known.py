@@ -142,7 +142,7 @@ KUEUE_TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"  # annotation
 KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
 KUEUE_WORKLOAD: Final = "kueue.x-k8s.io/workload"  # annotation
 #: Labels that Kueue's webhook and job controllers set on pods that Kueue starts.
-KUEUE_LABELS: Final = frozenset(("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset"))
+KUEUE_LABELS: Final = ("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset")
 
 #: The stored annotations of a pod, besides those with our prefix.
 POD_ANNOTATIONS: Final = (
