@@ -11,8 +11,8 @@ from typing import Final
 
 from scheduler.decide.view import HELD, HeldNode, WhatIfView
 from scheduler.framework.budget import LIGHT_MAX, Budget, is_light
+from scheduler.framework.extension_points import ExtensionPoints
 from scheduler.framework.pipeline import (
-    ExtensionPoints,
     Pipeline,
     first_bound_rejection,
     first_rejection,

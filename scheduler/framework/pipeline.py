@@ -12,32 +12,25 @@ from functools import cached_property
 import msgspec
 
 from scheduler.framework.decision import PendingPlacement, Placement, PreBindStep, Rejection
+from scheduler.framework.extension_points import ExtensionPoints
 from scheduler.framework.plugin import (
     FITS,
     Bound,
     BoundFilter,
     Check,
-    ClassFilter,
     ComparesNodes,
     DataNodes,
-    FindData,
     NamedNodes,
-    NodeFilter,
     NodeKey,
     NormalizedScore,
     Plugin,
     PostFilter,
     PostFilterContext,
     PostFilterHint,
-    PreBind,
-    PreFilter,
-    QueueingHint,
     Reasons,
     Refuse,
-    Reserve,
     ReserveContext,
     SoftPenalty,
-    TieBreak,
 )
 from scheduler.framework.pod_reads import IN_EQUIVALENCE_CLASS, PodRead
 from scheduler.framework.settings import Settings
@@ -63,44 +56,6 @@ EVERY_NODE = PreFiltered()
 Score = tuple[int, tuple[tuple[float, ...], ...], int, str]
 #: What decides between nodes that are equal otherwise, for one pod.
 TieScore = Callable[[NodeInfo], int]
-
-
-class ExtensionPoints(msgspec.Struct, frozen=True, kw_only=True):
-    """The functions of some plugins about one pod at each extension point, in their order.
-
-    ``class_filters`` have one answer per node class, ``node_filters`` read the NodeInfo;
-    ``filters`` are both.
-    """
-
-    pre_filters: tuple[PreFilter, ...]
-    class_filters: tuple[Check, ...]
-    node_filters: tuple[Check, ...]
-    filters: tuple[Check, ...]
-    tie_breaks: tuple[TieBreak, ...]
-    data_nodes: tuple[FindData, ...]
-    reserves: tuple[Reserve, ...]
-    pre_binds: tuple[PreBind, ...]
-    queueing_hints: tuple[QueueingHint, ...]
-
-    @staticmethod
-    def of(plugins: Sequence[Plugin]) -> ExtensionPoints:
-        """Those of these plugins."""
-        every = [one for plugin in plugins for one in plugin.filters]
-        class_filters = tuple(one.check for one in every if isinstance(one, ClassFilter))
-        node_filters = tuple(one.check for one in every if isinstance(one, NodeFilter))
-        return ExtensionPoints(
-            pre_filters=tuple(one.pre_filter for one in plugins if one.pre_filter is not None),
-            class_filters=class_filters,
-            node_filters=node_filters,
-            filters=class_filters + node_filters,
-            tie_breaks=tuple(one.tie_break for one in plugins if one.tie_break is not None),
-            data_nodes=tuple(one.data_nodes for one in plugins if one.data_nodes is not None),
-            reserves=tuple(one.reserve for one in plugins if one.reserve is not None),
-            pre_binds=tuple(one.pre_bind for one in plugins if one.pre_bind is not None),
-            queueing_hints=tuple(
-                one.queueing_hint for one in plugins if one.queueing_hint is not None
-            ),
-        )
 
 
 class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
