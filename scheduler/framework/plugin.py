@@ -247,7 +247,7 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     hold, an empty tuple if the pod is to be retried, and None if the filters at the node decide.
 
     A plugin that ``skips_plain`` pods has nothing to say about a pod that ``is_plain``. It is not
-    asked about one at the extension points of ``pipeline.ExtensionPoints``, as kube-scheduler does
+    asked about one at the extension points of ``extension_points``, as kube-scheduler does
     not ask a plugin whose PreFilter returned Skip.
     """
 
