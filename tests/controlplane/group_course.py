@@ -154,7 +154,7 @@ def _fill(free: list[int], gpus: int, count: int, *, is_whole: bool) -> bool:
 class Halves:
     """For how long groups have had some nodes and less than their minimum.
 
-    The ``excused`` groups are not counted: a member was refused, or taken away by the test.
+    The ``excused`` groups are not counted: the test took a member with a node away.
     """
 
     def __init__(self, groups: Mapping[str, Group]) -> None:

@@ -135,7 +135,7 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
     def is_of_kueue(self) -> bool:
         """Whether Kueue decides when the pod runs, as Kueue's own marks say."""
         return (
-            not well_known.KUEUE_LABELS.isdisjoint(self.labels)
+            any(name in self.labels for name in well_known.KUEUE_LABELS)
             or well_known.KUEUE_WORKLOAD in self.annotations
         )
 
