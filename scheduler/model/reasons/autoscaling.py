@@ -59,6 +59,9 @@ STATES: Final = (
         ),
     ),
     PodState(
+        "no node has the label of the level that its topology requires", (R.UNKNOWN_TOPOLOGY,)
+    ),
+    PodState(
         "only another pod, map or namespace helps",
         (
             *(R.UNREADABLE_POD, R.UNSUPPORTED_FIELD, R.TOO_COMPLEX, R.NO_DEVICE_FOR_ENV),
