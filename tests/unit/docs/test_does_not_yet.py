@@ -44,7 +44,7 @@ def simulated(tmp_path: Path, annotations: dict[str, str], **spec: Any) -> Repor
 def test_the_box_has_one_item_for_each_test_here() -> None:
     items = re.findall(r"^> - ([\w ]+)", BOX, re.MULTILINE)
 
-    assert items == ["Gangs", "Queues", "Exact GPUs with NVIDIA"]
+    assert items == ["Gangs", "Queues of Jobs", "Exact GPUs with NVIDIA"]
 
 
 def test_pod_of_a_volcano_group_is_placed_alone(tmp_path: Path) -> None:
