@@ -132,7 +132,7 @@ def test_deciding_for_a_snapshot_changes_nothing(
 def test_every_state_field_is_in_the_snapshot_or_derived() -> None:
     """An addition to the state is listed here; if decisions see it, ``restore`` must restore it."""
     written = {"scheduler_name", "pods", "assumed", "namespaces", "nodes", "index", "quotas"}
-    written |= {"preemptions", "volumes", "dra", "gangs"}
+    written |= {"preemptions", "volumes", "dra", "gangs", "teams"}
     follow = {"nominated", "nominations", "_map_indexes", "filter_results", "groups", "topology"}
     never_changes = {"changed", "_releases"}
 
