@@ -13,6 +13,7 @@ from tests.controlplane.conftest import MakeNode
 from tests.controlplane.refused_binding import refused_binding
 from tests.controlplane.workloads import Json, Watcher, node_of, pod, why
 from tools.controlplane import ControlPlane, wait_until
+from tools.product import Product
 
 GPU = "nvidia.com/gpu"
 GROUPS_PATH = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{}/podgroups"
@@ -22,6 +23,8 @@ SEED = 18
 #: Of so many GPUs the groups below want about twice as many.
 NODES, GPUS_EACH = 4, 4
 SIZES = (2, 3, 4, 5, 6, 7, 8)
+#: Seconds for which the first group that does not fit keeps smaller ones from the free GPUs.
+RESERVE_S = 2.0
 
 COSCHEDULING: Json = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -59,6 +62,13 @@ COSCHEDULING: Json = {
         ],
     },
 }
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    config = {"gang": {"reserveSeconds": RESERVE_S}}
+    with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
+        yield running
 
 
 def member(group: str, rank: int, minimum: int, **more: Json) -> Json:
