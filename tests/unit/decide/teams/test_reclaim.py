@@ -10,7 +10,7 @@ from scheduler.decide.teams.reclaim import NoReclaim, Reclaim, plan_reclaim
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from tests.builders import ALLOW_ALL_MAPS, cluster, node, pod
-from tests.gangs import members
+from tests.gangs import member, members
 from tests.teams import A100, INSIDE, gpus, table, team
 
 TEAMS = table(team("a", 4), team("b", 2), team("c", 2))
@@ -92,7 +92,7 @@ def test_a_group_ends_as_a_whole() -> None:
 
 
 def test_the_placement_is_planned_before_anything_ends() -> None:
-    """Kueue issue 5243: enough is borrowed, and no node has room for four."""
+    """KUE#5243: enough is borrowed, and no node has room for four."""
     borrowed = [running(f"b-{at}", "b", 2, f"n{at}") for at in range(2)]
     held = [running(f"c-{at}", "c", 2, f"n{at}", annotations=INSIDE) for at in range(2)]
     nodes = [node(f"n{at}", gpus=4, labels=A100) for at in range(2)]
@@ -104,7 +104,7 @@ def test_the_placement_is_planned_before_anything_ends() -> None:
 
 
 def test_no_more_ends_than_is_asked_for_and_one_group() -> None:
-    """KAI pull request 1565: one job of 48 GPUs evicted 376 GPUs of others."""
+    """KAI#1565: one job of 48 GPUs evicted 376 GPUs of others."""
     nodes = [node(f"n{at}", gpus=8, labels=A100) for at in range(4)]
     borrowed = [
         running(f"b-{at}-{gpu}", "b", 1, f"n{at}", created=gpu)
@@ -119,6 +119,22 @@ def test_no_more_ends_than_is_asked_for_and_one_group() -> None:
     assert len({one.node_name for one in found.victims}) == 1
 
 
+def test_two_large_groups_do_not_end_for_one_small_pod() -> None:
+    """KAI#1565: each of them has one of the two GPUs, and seven elsewhere."""
+    nodes = [node("n1", gpus=2, labels={**A100, "at": "n1"}), node("n2", gpus=14, labels=A100)]
+    groups = [
+        one
+        for name in ("g", "h")
+        for one in (
+            *members(1, 8, name, namespace="b", gpus=1, node="n1"),
+            *(member(f"{name}{at}", 8, name, namespace="b", gpus=1, node="n2") for at in range(7)),
+        )
+    ]
+    state = cluster(table(team("a", 16), team("b")), *nodes, *groups)
+
+    assert ending(state, asks(2, selector={"at": "n1"})) == NoReclaim(is_fragmented=True)
+
+
 def test_groups_that_ask_are_planned_as_a_whole() -> None:
     state = full(running("o", "other"))
     group = members(2, 2, namespace="a", gpus=1)
@@ -126,3 +142,31 @@ def test_groups_that_ask_are_planned_as_a_whole() -> None:
     found = ending(state, *group)
     assert isinstance(found, set)
     assert len(found) == 2
+
+
+# --- no loop --------------------------------------------------------------------------------
+
+
+def test_what_was_taken_back_is_not_taken_back_again() -> None:
+    """KUE#14543: the team that lost its work was below its share then, and evicted in turn."""
+    state = full(running("o", "other"))
+    found = plan_reclaim(state, [asks(1)], ALLOW_ALL_MAPS, lambda _pod: True)
+    assert isinstance(found, Reclaim)
+    [victim] = found.victims
+    state.delete_pod(victim.uid)
+    state.upsert_pod(running("a-0", "a"))
+
+    assert ending(state, asks(1, victim.namespace)) == NoReclaim()
+
+
+@pytest.mark.parametrize(("asking", "other"), [("b", "c"), ("c", "b")])
+def test_teams_that_both_borrow_take_nothing_from_each_other(asking: str, other: str) -> None:
+    """VOL#3869: two jobs with pods that waited reclaimed each other's room for ever."""
+    teams = table(team("a", 4), team("b"), team("c"))
+    state = cluster(teams, node("n1", gpus=4, labels=A100))
+    for name in (asking, other):
+        for at in range(2):
+            state.upsert_pod(running(f"{name}-{at}", name))
+
+    assert ending(state, asks(1, asking)) == NoReclaim()
+    assert ending(state, asks(1)) in ({"b-0"}, {"b-1"}, {"c-0"}, {"c-1"})
