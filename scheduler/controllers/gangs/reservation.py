@@ -47,7 +47,7 @@ class HeadReservation:
         self._refused: dict[GangKey, None] = {}
         #: Gangs that had a turn, and until when they may not have another one.
         self._paused: dict[GangKey, float] = {}
-        #: After a deadline nothing is reserved until then, but for gangs that have started.
+        #: After a deadline nothing is reserved until then.
         self._rest_until = 0.0
 
     def refused(
@@ -102,13 +102,13 @@ class HeadReservation:
             turn = self._paused.get(gang.key, 0.0)
             return *_rank(gang), turn, min(pod.created for pod in gang.waiting_pods()), gang.key
 
+        if now < self._rest_until:
+            return None
         gangs = (self._cluster.gangs.at(key) for key in self._refused)
         may = [
             gang
             for gang in gangs
-            if gang is not None
-            and gang.is_complete
-            and (gang.is_started or max(self._rest_until, self._paused.get(gang.key, 0.0)) <= now)
+            if gang is not None and gang.is_complete and self._paused.get(gang.key, 0.0) <= now
         ]
         return min(may, key=order).key if may else None
 
