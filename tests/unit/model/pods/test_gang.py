@@ -96,7 +96,15 @@ def test_members_of_our_group_share_a_tier() -> None:
     assert pod("p", labels=OWN).group == "a"
 
 
-def test_pods_of_which_kueue_made_a_group_stand_alone() -> None:
-    found = pod("p", labels=KUEUE, annotations={TOTAL: "4", PARENT: "statefulset"})
-
-    assert found.group == ""
+@pytest.mark.parametrize(
+    ("more", "group"),
+    [
+        pytest.param({}, "k", id="its author made it"),
+        pytest.param({PARENT: "statefulset"}, "", id="Kueue made it of a StatefulSet"),
+        pytest.param({FAST: "true"}, "", id="Kueue admits the first pod alone"),
+    ],
+)
+def test_a_pod_group_of_kueue_is_a_group_where_all_start_together(
+    more: dict[str, str], group: str
+) -> None:
+    assert pod("p", annotations={**KUEUE, TOTAL: "4", **more}).group == group
