@@ -109,12 +109,13 @@ class RecreatePod(msgspec.Struct, frozen=True):
 
 
 class PreemptPods(msgspec.Struct, frozen=True):
-    """Delete pods, so that a pod of higher priority finds room on their node; the answers are an
-    event."""
+    """Delete pods, so that a pod of higher priority finds room on their node, or (``is_reclaim``) one
+    inside the guarantee of its team; the answers are an event."""
 
     preemptor: Pod
     node_name: str
     victims: tuple[Pod, ...]
+    is_reclaim: bool = False
 
 
 class ReadGroupOwner(msgspec.Struct, frozen=True):

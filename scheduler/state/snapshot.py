@@ -95,7 +95,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     for now. ``withdrawn`` are pods that do not wait any more for the node in their status.
     ``reserved`` is the gang that reserves room.
     ``expected`` are the GPUs that nominated pods wait for, ``planned`` those of their claims.
-    ``released`` are the claims that each preempted pod gives back. ``groups`` are the objects that
+    ``released`` are the claims that each preempted pod gives back. ``wall`` is the Unix time for the
+    age of pods that teams may take back. ``groups`` are the objects that
     define gangs, by source, of the sources that the API server serves; ``pod_groups`` are those of
     scheduler-plugins in former recordings.
     """
@@ -132,6 +133,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     pod_groups: tuple[PodGroup, ...] | None = None
     groups: dict[str, tuple[PodGroup, ...]] = {}
     teams: TeamTable | None = None
+    wall: float = 0.0
 
 
 def take(
@@ -203,6 +205,7 @@ def take(
         planned=dict(cluster.nominations.plans),
         groups=cluster.gangs.groups(),
         teams=cluster.teams.table,
+        wall=cluster.teams.now if cluster.teams.table is not None else 0.0,
     )
 
 
@@ -247,6 +250,7 @@ def restore(state: ClusterSnapshot) -> Cluster:
         cluster.nodes.settle(name)
     cluster.quotas.replace(state.quotas)
     cluster.set_teams(state.teams)
+    cluster.teams.now = state.wall
     _restore_preemption(cluster, state)
     return cluster
 

@@ -4,37 +4,67 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from scheduler.decide.teams.reclaim import NoReclaim, Reclaim, plan_reclaim
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement, Preemption, Rejection
+from scheduler.framework.settings import Settings
+from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
+from scheduler.model.teams.amount import GpuAmount
+from scheduler.model.teams.team import TeamTable
+from scheduler.model.timestamps import rfc3339
+from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Cluster
-from tests.builders import ALLOW_ALL_MAPS, cluster, node, pod
+from scheduler.state.teams.books import total
+from tests.builders import cluster, node, pod
 from tests.gangs import members
 from tests.teams import A100, INSIDE, gpus, table, team
 
+OWN = default_pipeline(Settings(maps_allow="all", preemption="own"))
 TEAMS = table(team("a", 4), team("b", 2), team("c", 2))
+NOW = 1_800_000_000.0
 
 
 def running(name: str, namespace: str, count: int = 1, at: str = "n1", **fields: Any) -> Pod:
-    return pod(name, node=at, namespace=namespace, gpus=count, **fields)
+    """A pod that runs for an hour, of a ReplicaSet."""
+    started = {"startTime": rfc3339(NOW - fields.pop("for_s", 3600))}
+    own = {"owner": "ReplicaSet/web", "status": started, **fields}
+    return pod(name, node=at, namespace=namespace, gpus=count, **own)
 
 
-def ending(state: Cluster, *asking: Pod, spared: str = "") -> set[str] | NoReclaim:
-    """The names of the victims."""
-    found = plan_reclaim(state, asking, ALLOW_ALL_MAPS, lambda one: one.name != spared)
-    return {one.name for one in found.victims} if isinstance(found, Reclaim) else found
+def world(teams: TeamTable, *objects: Node | Pod) -> Cluster:
+    state = cluster(teams, *objects)
+    state.pass_time(NOW)
+    return state
 
 
 def full(*more: Pod) -> Cluster:
     """Eight GPUs: b has four of them and c three, both above their guarantees of two."""
     borrowed = [running(f"b-{at}", "b", created=at) for at in range(4)]
     others = [running(f"c-{at}", "c", created=10 + at) for at in range(3)]
-    return cluster(TEAMS, node("n1", gpus=8, labels=A100), *borrowed, *others, *more)
+    return world(TEAMS, node("n1", gpus=8, labels=A100), *borrowed, *others, *more)
 
 
 def asks(count: int, namespace: str = "a", **fields: Any) -> Pod:
     return pod("p", namespace=namespace, gpus=count, **fields)
+
+
+def decided(state: Cluster, asking: Pod) -> Rejection:
+    found = schedule_one(state, asking, OWN)
+    assert not isinstance(found, Placement), found
+    return found
+
+
+def ending(state: Cluster, asking: Pod) -> set[str]:
+    """The names of the victims."""
+    found = decided(state, asking)
+    return {one.name for one in found.victims} if isinstance(found, Preemption) else set()
+
+
+def said(state: Cluster, asking: Pod) -> str:
+    return decided(state, asking).diagnosis.post_filter.rpartition("reclaim: ")[2]
 
 
 def test_the_newest_work_of_the_team_furthest_above_ends() -> None:
@@ -42,53 +72,79 @@ def test_the_newest_work_of_the_team_furthest_above_ends() -> None:
 
 
 def test_each_victim_changes_which_team_is_furthest_above() -> None:
-    found = ending(full(running("o", "other")), asks(2))
+    assert ending(full(running("o", "other")), asks(2)) in ({"b-3", "c-2"}, {"b-3", "b-2"})
 
-    assert found == {"b-3", "c-2"} or found == {"b-3", "b-2"}
+
+def test_of_one_team_work_of_low_priority_ends_first() -> None:
+    state = world(
+        table(team("a", 2), team("b")),
+        node("n1", gpus=2, labels=A100),
+        running("new", "b", created=9, priority=1),
+        running("old", "b", created=1),
+    )
+
+    assert ending(state, asks(1, priority=1)) == {"old"}
 
 
 def test_nothing_ends_for_work_above_the_guarantee() -> None:
-    state = full(running("x", "a"))
-
-    assert ending(state, asks(4)) == NoReclaim()
+    assert ending(full(running("x", "a")), asks(4)) == set()
 
 
 def test_nothing_ends_of_teams_inside_their_guarantee() -> None:
-    state = cluster(
+    state = world(
         table(team("a", 2), team("b", 2)),
         node("n1", gpus=2, labels=A100),
         node("n2", gpus=2, labels=A100, cordoned=True),
         running("b-0", "b", 2),
     )
 
-    assert ending(state, asks(1)) == NoReclaim()
+    assert ending(state, asks(1)) == set()
 
 
 SPARED: list[Any] = [
-    pytest.param({"annotations": INSIDE}, id="runs only inside the guarantee"),
-    pytest.param({"labels": {"kueue.x-k8s.io/managed": "true"}}, id="Kueue decides"),
-    pytest.param({"deleting": True}, id="ends already"),
+    pytest.param({"annotations": INSIDE}, "not reclaimable", id="inside the guarantee only"),
+    pytest.param({"labels": {"kueue.x-k8s.io/managed": "true"}}, "Kueue", id="Kueue decides"),
+    pytest.param({"owner": ""}, "create them again", id="no controller"),
+    pytest.param({"owner": "Widget.example.org/w"}, "create them again", id="unknown controller"),
+    pytest.param({"priority": 1}, "higher priority", id="higher priority"),
+    pytest.param({"for_s": 299}, "minimum run time", id="too young"),
+    pytest.param({"status": {}}, "minimum run time", id="not started"),
+    pytest.param({"scheduler": "other"}, "another scheduler", id="another scheduler's"),
 ]
 
 
-@pytest.mark.parametrize("fields", SPARED)
-def test_some_work_is_never_taken_back(fields: dict[str, Any]) -> None:
-    state = cluster(
+@pytest.mark.parametrize(("fields", "why"), SPARED)
+def test_some_work_is_never_taken_back(fields: dict[str, Any], why: str) -> None:
+    state = world(
         table(team("a", 2), team("b")), node("n1", gpus=1, labels=A100), running("b", "b", **fields)
     )
 
-    assert ending(state, asks(1)) == NoReclaim()
+    assert ending(state, asks(1)) == set()
+    assert why in said(state, asks(1))
+
+
+def test_work_is_taken_back_after_the_minimum_run_time() -> None:
+    state = world(
+        table(team("a", 2), team("b")), node("n1", gpus=1, labels=A100), running("b", "b", for_s=299)
+    )
+    state.pass_time(NOW + 1)
+
+    assert ending(state, asks(1)) == {"b"}
+
+
+def test_preemption_that_is_off_takes_nothing_back() -> None:
+    pipeline = default_pipeline(Settings(maps_allow="all"))
+
+    assert not isinstance(
+        schedule_one(full(running("o", "other")), asks(1), pipeline), Preemption
+    )
 
 
 def test_work_that_would_not_come_back_is_spared() -> None:
-    assert ending(full(running("o", "other")), asks(1), spared="b-3") == {"b-2"}
+    state = full(running("o", "other"))
+    state.upsert_pod(running("b-3", "b", created=3, owner=""))
 
-
-def test_a_group_ends_as_a_whole() -> None:
-    group = members(2, 2, namespace="b", gpus=1, node="n1")
-    state = cluster(table(team("a", 2), team("b")), node("n1", gpus=2, labels=A100), *group)
-
-    assert ending(state, asks(1)) == {"train-0", "train-1"}
+    assert ending(state, asks(1)) == {"b-2"}
 
 
 def test_the_placement_is_planned_before_anything_ends() -> None:
@@ -96,11 +152,13 @@ def test_the_placement_is_planned_before_anything_ends() -> None:
     borrowed = [running(f"b-{at}", "b", 2, f"n{at}") for at in range(2)]
     held = [running(f"c-{at}", "c", 2, f"n{at}", annotations=INSIDE) for at in range(2)]
     nodes = [node(f"n{at}", gpus=4, labels=A100) for at in range(2)]
-    found = ending(
-        cluster(table(team("a", 4), team("b"), team("c", 4)), *nodes, *borrowed, *held), asks(4)
-    )
+    state = world(table(team("a", 4), team("b"), team("c", 4)), *nodes, *borrowed, *held)
 
-    assert found == NoReclaim(is_fragmented=True)
+    assert ending(state, asks(4)) == set()
+    assert said(state, asks(4)) == (
+        "fragmented: 28 slices and 320 GB are asked for, 0 slices and 0 GB are free and 28 slices"
+        " and 320 GB may be taken back, and not in one place."
+    )
 
 
 def test_no_more_ends_than_is_asked_for_and_one_group() -> None:
@@ -111,18 +169,53 @@ def test_no_more_ends_than_is_asked_for_and_one_group() -> None:
         for at in range(4)
         for gpu in range(8)
     ]
-    state = cluster(table(team("a", 16), team("b")), *nodes, *borrowed)
-    found = plan_reclaim(state, [asks(8)], ALLOW_ALL_MAPS, lambda one: True)
+    found = decided(world(table(team("a", 16), team("b")), *nodes, *borrowed), asks(8))
 
-    assert isinstance(found, Reclaim)
-    assert found.released == gpus(8)
+    assert isinstance(found, Preemption)
+    assert released(found) == gpus(8)
     assert len({one.node_name for one in found.victims}) == 1
 
 
-def test_groups_that_ask_are_planned_as_a_whole() -> None:
-    state = full(running("o", "other"))
-    group = members(2, 2, namespace="a", gpus=1)
+def released(found: Preemption) -> GpuAmount:
+    return total(gpus(one.requests["nvidia.com/gpu"]) for one in found.victims)
 
-    found = ending(state, *group)
-    assert isinstance(found, set)
-    assert len(found) == 2
+
+def test_a_group_ends_as_a_whole() -> None:
+    group = [
+        running(one.name, "b", 1, annotations=one.annotations, labels=one.labels)
+        for one in members(2, 2, namespace="b", gpus=1)
+    ]
+    state = world(table(team("a", 2), team("b")), node("n1", gpus=2, labels=A100), *group)
+
+    assert ending(state, asks(1)) == {"train-0", "train-1"}
+
+
+def test_the_second_plan_sees_the_first() -> None:
+    """Kueue issue 14570: two heads got the same node in one cycle."""
+    state = full(running("o", "other"))
+    first = asks(1)
+    state.upsert_pod(first)
+    begun = decided(state, first)
+    assert isinstance(begun, Preemption)
+    state.nominate(first, begun.nominated_node, begun.devices, None)
+    state.preemptions.begin(first.uid, frozenset(one.uid for one in begun.victims), 0.0)
+
+    second = pod("q", namespace="a", gpus=1)
+
+    victims = ending(state, second)
+    assert len(victims) == 1
+    assert victims.isdisjoint(one.name for one in begun.victims)
+
+
+def test_no_more_ends_where_enough_ends_already() -> None:
+    dying = msgspec.structs.replace(running("b", "b", 2), is_deleting=True)
+    state = world(
+        table(team("a", 2), team("b")),
+        node("n1", gpus=3, labels=A100),
+        dying,
+        running("b-1", "b"),
+    )
+    found = decided(state, asks(1))
+
+    assert isinstance(found, Preemption)
+    assert (found.nominated_node, found.victims) == ("n1", ())
