@@ -7,7 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from scheduler.decide.gang.plan import plan_gang
+from scheduler.decide.gang.preemption import preempt
 from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.framework.settings import Settings
 from scheduler.model.node import Node
@@ -188,6 +191,40 @@ def test_a_group_ends_as_a_whole() -> None:
     state = world(table(team("a", 2), team("b")), node("n1", gpus=2, labels=A100), *group)
 
     assert ending(state, asks(1)) == {"train-0", "train-1"}
+
+
+def for_group(state: Cluster, *asking: Pod) -> list[Rejection]:
+    """What the members of a waiting group are told."""
+    for one in asking:
+        state.upsert_pod(one)
+    gang = state.gangs.of(asking[0])
+    assert gang is not None
+    plan = plan_gang(state, gang, asking, OWN)
+    assert isinstance(plan, Rejection)
+    return preempt(state, gang, asking, OWN, plan, Budget(10**6))
+
+
+def test_a_group_that_asks_is_planned_as_a_whole() -> None:
+    answers = for_group(full(running("o", "other")), *members(2, 2, namespace="a", gpus=1))
+
+    assert all(isinstance(one, Preemption) for one in answers)
+    victims = [pod.name for one in answers if isinstance(one, Preemption) for pod in one.victims]
+    assert len(victims) == 2
+    assert "reclaim: found a potential placement for 2 pods of group train, taking back 14" in (
+        answers[0].diagnosis.post_filter
+    )
+
+
+def test_a_group_takes_nothing_back_that_would_not_be_enough() -> None:
+    state = full(running("o", "other"))
+    for at in range(3):
+        state.upsert_pod(running(f"c-{at}", "c", annotations=INSIDE))
+        state.upsert_pod(running(f"b-{at}", "b", annotations=INSIDE))
+
+    answers = for_group(state, *members(2, 2, namespace="a", gpus=1))
+
+    assert not any(isinstance(one, Preemption) for one in answers)
+    assert "14 slices and 160 GB are asked for" in answers[0].diagnosis.post_filter
 
 
 def test_the_second_plan_sees_the_first() -> None:
