@@ -25,6 +25,7 @@ OPTED_OUT: Final = "annotated as not reclaimable"
 PRIORITY: Final = "of higher priority"
 NOT_AGAIN: Final = "without a controller that is known to create them again"
 OTHERS: Final = "of another scheduler, of Kueue or not readable"
+STARTING: Final = "of groups that start or end"
 YOUNG: Final = "younger than the minimum run time"
 
 
@@ -53,10 +54,12 @@ class LentWork(msgspec.Struct, frozen=True):
 
 class Lent(msgspec.Struct, frozen=True):
     """What may end, the first choice first; and by cause how many pods of the teams that borrow may
-    not. ``ending`` are the pods that end already.
+    not. ``later`` is the same with the work that is too young now; empty if there is none.
+    ``ending`` are the pods that end already.
     """
 
     work: tuple[LentWork, ...]
+    later: tuple[LentWork, ...]
     spared: dict[str, int]
     ending: tuple[Pod, ...]
 
@@ -90,6 +93,7 @@ def lent_work(view: View, wanted: Wanted, settings: Settings) -> Lent:
     spared: Counter[str] = Counter()
     ending: list[Pod] = []
     every: list[LentWork] = []
+    young: list[LentWork] = []
     for pod in view.pods.values():
         if not pod.node_name or not pod.gpu_requests:
             continue
@@ -105,12 +109,17 @@ def lent_work(view: View, wanted: Wanted, settings: Settings) -> Lent:
         if gang is not None:
             gangs.add(gang.key)
         members = tuple(gang.members[uid] for uid in sorted(gang.placed)) if gang else (pod,)
-        causes = [_spared_because(teams, one, wanted, settings) for one in members]
-        if any(causes) or any(one.uid in going for one in members):
-            spared[next(filter(None, causes), YOUNG)] += len(members)
-        else:
-            every.append(LentWork(team, members, total(teams.held_by(one.uid) for one in members)))
-    return Lent(tuple(_in_order(teams, wanted, every)), dict(spared), tuple(ending))
+        work = LentWork(team, members, total(teams.held_by(one.uid) for one in members))
+        causes = {_spared_because(teams, one, wanted, settings) for one in members} - {""}
+        if not causes:
+            every.append(work)
+            continue
+        if causes == {YOUNG}:
+            young.append(work)
+        spared[min(causes)] += len(members)
+    now = tuple(_in_order(teams, wanted, every))
+    later = tuple(_in_order(teams, wanted, [*every, *young])) if young else ()
+    return Lent(now, later, dict(spared), tuple(ending))
 
 
 def _spared_because(teams: TeamBooks, pod: Pod, wanted: Wanted, settings: Settings) -> str:
@@ -124,7 +133,9 @@ def _spared_because(teams: TeamBooks, pod: Pod, wanted: Wanted, settings: Settin
         return PRIORITY
     if pod.owner is None or pod.owner.word not in KINDS:
         return NOT_AGAIN
-    return YOUNG if _is_young(teams, pod) or not pod.node_name or pod.is_deleting else ""
+    if not pod.node_name or pod.is_deleting:
+        return STARTING
+    return YOUNG if _is_young(teams, pod) else ""
 
 
 def _is_young(teams: TeamBooks, pod: Pod) -> bool:

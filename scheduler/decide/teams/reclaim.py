@@ -48,10 +48,6 @@ class _Plan(msgspec.Struct, frozen=True):
     def released(self) -> GpuAmount:
         return total(one.amount for one in self.work)
 
-    @property
-    def victims(self) -> tuple[Pod, ...]:
-        return victims_of(self.work)
-
 
 def reclaim(context: PostFilterContext, rejection: Rejection) -> Rejection:
     """The rejection as it is, with the reason why nothing is taken back, or a ``Preemption``."""
@@ -66,24 +62,20 @@ def reclaim(context: PostFilterContext, rejection: Rejection) -> Rejection:
         return rejection
     context.work.spend(len(view.pods) // PODS_OF_A_STEP)
     lent = lent_work(view, wanted, context.settings)
-    plans = _plans(context, rejection, wanted, lent)
-    if not plans:
+    chosen = _best(context, rejection, wanted, lent.work, lent.ending)
+    is_now = chosen is not None
+    if chosen is None and lent.later:
+        chosen = _best(context, rejection, wanted, lent.later, lent.ending)
+    if chosen is None:
         return told(rejection, why_not(lent, wanted, view.teams.free))
-    ranks = {id(one): at for at, one in enumerate(lent.work)}
-
-    def cost(one: _Plan) -> tuple[object, ...]:
-        released = one.released
-        least = sorted((ranks[id(work)] for work in one.work), reverse=True)
-        return released.slices, released.mib, least, one.node_name
-
-    chosen = min(plans, key=cost)
-    text = found_text(f"pod on node {chosen.node_name}", chosen.work)
+    what = f"pod on node {chosen.node_name}"
+    text = found_text(what, chosen.work) if is_now else later_text(what, chosen.work)
     return Preemption(
         pod=pod,
         diagnosis=told(rejection, text).diagnosis,
         node_name=rejection.node_name,
         nominated_node=chosen.node_name,
-        victims=chosen.victims,
+        victims=victims_of(chosen.work) if is_now else (),
         devices=chosen.devices,
         unhelpful=rejection.unhelpful,
         is_reclaim=True,
@@ -117,6 +109,15 @@ def found_text(what: str, work: Sequence[LentWork]) -> str:
     )
 
 
+def later_text(what: str, work: Sequence[LentWork]) -> str:
+    """Work that is too young to be taken back: its place is kept until then."""
+    amount = total(one.amount for one in work)
+    return (
+        f"found a potential placement for {what}, once {amount} may be taken back there: some pods"
+        " are younger than the minimum run time"
+    )
+
+
 def victims_of(work: Iterable[LentWork]) -> tuple[Pod, ...]:
     """The pods of this work."""
     return tuple(pod for one in work for pod in one.pods)
@@ -146,16 +147,38 @@ def _may_ask(context: PostFilterContext, rejection: Rejection) -> bool:
     )
 
 
+def _best(
+    context: PostFilterContext,
+    rejection: Rejection,
+    wanted: Wanted,
+    work: Sequence[LentWork],
+    ending: Sequence[Pod],
+) -> _Plan | None:
+    """The plan that releases least; of equal ones that of the work that comes first."""
+    ranks = {id(one): at for at, one in enumerate(work)}
+
+    def cost(plan: _Plan) -> tuple[object, ...]:
+        released = plan.released
+        last = sorted((ranks[id(one)] for one in plan.work), reverse=True)
+        return released.slices, released.mib, last, plan.node_name
+
+    return min(_plans(context, rejection, wanted, work, ending), key=cost, default=None)
+
+
 def _plans(
-    context: PostFilterContext, rejection: Rejection, wanted: Wanted, lent: Lent
+    context: PostFilterContext,
+    rejection: Rejection,
+    wanted: Wanted,
+    work: Sequence[LentWork],
+    gone: Sequence[Pod],
 ) -> list[_Plan]:
     nodes = rejection.diagnosis.nodes
     by_node: dict[str, list[LentWork]] = {}
-    for one in lent.work:
+    for one in work:
         for name in dict.fromkeys(pod.node_name for pod in one.pods):
             by_node.setdefault(name, []).append(one)
     ending: dict[str, list[Pod]] = {}
-    for pod in lent.ending:
+    for pod in gone:
         ending.setdefault(pod.node_name, []).append(pod)
     found: list[_Plan] = []
     for name in dict.fromkeys((*by_node, *ending)):

@@ -26,6 +26,7 @@ from scheduler.decide.teams.reclaim import (
     PODS_OF_A_STEP,
     found_text,
     is_too_much,
+    later_text,
     victims_of,
     why_not,
 )
@@ -64,11 +65,19 @@ def reclaim_for_group(
     lent = lent_work(cluster, wanted, pipeline)
     search = _Search(cluster, gang, waiting, need, pipeline, work, lent.ending)
     found = search.least(lent.work)
-    if found is None or is_too_much(found.work, wanted):
-        return GroupReclaim(why_not(lent, wanted, cluster.teams.free))
-    text = found_text(f"{len(found.placements)} pods of group {gang.key.name}", found.work)
-    taken = tuple(Taken(pod, pod.node_name) for pod in victims_of(found.work))
-    return GroupReclaim(text, found.placements, taken)
+    if found is not None and not is_too_much(found.work, wanted):
+        taken = tuple(Taken(pod, pod.node_name) for pod in victims_of(found.work))
+        text = found_text(_what(gang, found.placements), found.work)
+        return GroupReclaim(text, found.placements, taken)
+    found = search.least(lent.later) if lent.later else None
+    if found is not None and not is_too_much(found.work, wanted):
+        text = later_text(_what(gang, found.placements), found.work)
+        return GroupReclaim(text, found.placements)
+    return GroupReclaim(why_not(lent, wanted, cluster.teams.free))
+
+
+def _what(gang: Gang, placements: Sequence[Placement]) -> str:
+    return f"{len(placements)} pods of group {gang.key.name}"
 
 
 class _Found(msgspec.Struct, frozen=True):

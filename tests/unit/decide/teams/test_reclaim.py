@@ -110,8 +110,6 @@ SPARED: list[Any] = [
     pytest.param({"owner": ""}, "create them again", id="no controller"),
     pytest.param({"owner": "Widget.example.org/w"}, "create them again", id="unknown controller"),
     pytest.param({"priority": 1}, "higher priority", id="higher priority"),
-    pytest.param({"for_s": 299}, "minimum run time", id="too young"),
-    pytest.param({"status": {}}, "minimum run time", id="not started"),
     pytest.param({"scheduler": "other"}, "another scheduler", id="another scheduler's"),
 ]
 
@@ -126,13 +124,43 @@ def test_some_work_is_never_taken_back(fields: dict[str, Any], why: str) -> None
     assert why in said(state, asks(1))
 
 
+@pytest.mark.parametrize("fields", [{"for_s": 299}, {"status": {}}])
+def test_room_is_kept_until_work_there_is_old_enough(fields: dict[str, Any]) -> None:
+    """Else others would borrow meanwhile what is free."""
+    state = world(
+        table(team("a", 2), team("b")),
+        node("n1", gpus=2, labels=A100),
+        running("b", "b", **fields),
+    )
+    found = decided(state, asks(2))
+
+    assert isinstance(found, Preemption)
+    assert (found.nominated_node, found.victims) == ("n1", ())
+    assert "once 7 slices and 80 GB may be taken back" in said(state, asks(2))
+
+    state.nominate(found.pod, "n1", found.devices, None)
+    assert isinstance(schedule_one(state, asks(1, "b"), OWN), Rejection)
+
+
 def test_work_is_taken_back_after_the_minimum_run_time() -> None:
     state = world(
         table(team("a", 2), team("b")), node("n1", gpus=1, labels=A100), running("b", "b", for_s=299)
     )
+    assert ending(state, asks(1)) == set()
     state.pass_time(NOW + 1)
 
     assert ending(state, asks(1)) == {"b"}
+
+
+def test_old_work_ends_rather_than_young_work() -> None:
+    state = world(
+        table(team("a", 2), team("b")),
+        node("n1", gpus=2, labels=A100),
+        running("old", "b", created=1),
+        running("young", "b", created=2, for_s=10),
+    )
+
+    assert ending(state, asks(1)) == {"old"}
 
 
 def test_preemption_that_is_off_takes_nothing_back() -> None:
