@@ -3,7 +3,8 @@
 Each team wants a constant number of GPUs: a job that ends is submitted again. After an hour the
 demand of some teams changes. In the last third of each hour no job ends, so the demand is steady.
 Entitled work that finds no room takes back what others borrowed, as the scheduler decides it and
-``controllers/preemption`` carries it out; a victim ends after a grace time and waits again. The last line is JSON::
+``controllers/preemption`` carries it out; a victim ends after a grace time and waits again. The
+last line is JSON::
 
     {"fairness_error_points": ..., "evictions_steady": ..., "entitled_wait_max_s": ...}
 

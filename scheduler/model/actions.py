@@ -109,8 +109,9 @@ class RecreatePod(msgspec.Struct, frozen=True):
 
 
 class PreemptPods(msgspec.Struct, frozen=True):
-    """Delete pods, so that a pod of higher priority finds room on their node, or (``is_reclaim``) one
-    inside the guarantee of its team; the answers are an event."""
+    """Delete pods, so that a pod of higher priority finds room on their node; the answers are an
+    event. ``is_reclaim`` where the room is guaranteed to the pod's team.
+    """
 
     preemptor: Pod
     node_name: str

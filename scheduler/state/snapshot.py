@@ -91,14 +91,14 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     that open migrations hold for their replacements, as nominated pods.
 
     ``settled`` are new nodes that do not wait for their MIG layout any more. ``preempting`` are
-    preemptors whose victims are being deleted. ``exhausted`` are those that may not preempt more
-    for now. ``withdrawn`` are pods that do not wait any more for the node in their status.
-    ``reserved`` is the gang that reserves room.
+    preemptors whose victims are being deleted, ``deleting`` these victims by preemptor.
+    ``exhausted`` are those that may not preempt more for now. ``withdrawn`` are pods that do not
+    wait any more for the node in their status. ``reserved`` is the gang that reserves room.
     ``expected`` are the GPUs that nominated pods wait for, ``planned`` those of their claims.
-    ``released`` are the claims that each preempted pod gives back. ``wall`` is the Unix time for the
-    age of pods that teams may take back. ``groups`` are the objects that
-    define gangs, by source, of the sources that the API server serves; ``pod_groups`` are those of
-    scheduler-plugins in former recordings.
+    ``released`` are the claims that each preempted pod gives back. ``wall`` is the Unix time for
+    the age of pods that teams may take back. ``groups`` are the objects that define gangs, by
+    source, of the sources that the API server serves; ``pod_groups`` are those of scheduler-plugins
+    in former recordings.
     """
 
     scheduler_name: str
@@ -121,6 +121,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     settled: tuple[str, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
     preempting: tuple[str, ...] = ()
+    deleting: dict[str, tuple[str, ...]] = {}
     exhausted: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()
     reserved: Reserved | None = None
@@ -198,6 +199,7 @@ def take(
         held=tuple(pod for pod in cluster.nominated.values() if not _is_shown(cluster, pod)),
         budgets=tuple(cluster.preemptions.budgets.values()),
         preempting=tuple(cluster.preemptions.running),
+        deleting={uid: tuple(sorted(of)) for uid, of in cluster.preemptions.running.items()},
         exhausted=tuple(sorted(cluster.preemptions.exhausted())),
         withdrawn=cluster.nominations.withdrawn(),
         reserved=cluster.nominations.reserved,
@@ -262,7 +264,8 @@ def _restore_preemption(cluster: Cluster, state: ClusterSnapshot) -> None:
     cluster.nominations.reserved = state.reserved
     cluster.preemptions.replace_budgets(state.budgets)
     for uid in state.preempting:
-        cluster.preemptions.begin(uid, frozenset((uid,)), state.now)
+        victims = state.deleting.get(uid, (uid,))  # former recordings have none
+        cluster.preemptions.begin(uid, frozenset(victims), state.now)
     cluster.preemptions.exhaust(state.exhausted, state.now)
 
 

@@ -88,9 +88,7 @@ def _taken_back(
     told = reclaim.told(rejection, found.text)
     if not found.placements:
         return _for_all(waiting, told)
-    return _preemptions(
-        waiting, told, _Found(found.placements, found.taken, 0, is_reclaim=True)
-    )
+    return _preemptions(waiting, told, _Found(found.placements, found.taken, 0, is_reclaim=True))
 
 
 def _is_out_of_question(rejection: Rejection) -> bool:
@@ -147,9 +145,7 @@ def _search(
     return None if chosen is None else _Found(placements, *chosen)
 
 
-def _preemptions(
-    waiting: Sequence[Pod], told: Rejection, found: _Found
-) -> list[Rejection]:
+def _preemptions(waiting: Sequence[Pod], told: Rejection, found: _Found) -> list[Rejection]:
     """What each member is told; victims on nodes without a member go with the first member."""
     first: dict[str, str] = {}
     for one in found.placements:

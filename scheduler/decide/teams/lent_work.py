@@ -80,7 +80,7 @@ def is_entitled(teams: TeamBooks, wanted: Wanted) -> bool:
 
 def team_asking(teams: TeamBooks, pod: Pod) -> Team | None:
     """The team that may take back for a pod; None for work that Kueue admitted."""
-    if teams.table is None or teams.table.kueue and pod.is_of_kueue:
+    if teams.table is None or (teams.table.kueue and pod.is_of_kueue):
         return None
     return teams.team_of(pod.namespace)
 
@@ -174,4 +174,4 @@ def _is_above(books: TeamBooks, team: Team, lacks: tuple[bool, bool]) -> bool:
     above = books.above(team)
     if not any(lacks):
         return bool(above)
-    return lacks[0] and above.slices > 0 or lacks[1] and above.mib > 0
+    return (lacks[0] and above.slices > 0) or (lacks[1] and above.mib > 0)

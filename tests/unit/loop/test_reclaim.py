@@ -89,6 +89,46 @@ async def test_an_entitled_pod_gets_the_room_of_borrowed_work() -> None:
         assert len(sent(stage)) == 1
 
 
+async def test_nothing_else_ends_while_the_victims_end() -> None:
+    async with playing(Stage(OWN)) as stage:
+        setting(stage, msgspec.structs.replace(borrowed("b-0"), priority=1))
+        await ticked(stage)
+        own = pod("own", namespace="a", gpus=1, priority=1)
+        stage.see(ev.PodUpdated(own))
+        await heard(stage, "own")
+        await stage.quiet()
+        [action] = sent(stage)
+        taken(stage, action)
+
+        stage.see(ev.NodeUpdated(node("n2", gpus=1, labels=A100)))
+        stage.see(ev.PodUpdated(msgspec.structs.replace(borrowed("low", "n2"), priority=0)))
+        stage.see(ev.PodUpdated(msgspec.structs.replace(own, labels={"a": "b"})))
+        await ticked(stage)
+
+        assert "a terminating pod on the nominated node." in (await heard(stage, "own"))[1]
+        assert len(sent(stage)) == 1
+
+
+async def test_a_team_that_uses_less_takes_back_what_it_lacks() -> None:
+    """The pod that ended made no room for the one that waits."""
+    async with playing(Stage(OWN)) as stage:
+        setting(stage, borrowed("b-0"), borrowed("b-1"))
+        stage.see(ev.NodeUpdated(node("n2", gpus=2, labels=A100)))
+        stage.see(ev.PodUpdated(pod("other", gpus=1, node="n2", phase="Running")))
+        small = pod("small", namespace="a", gpus=1, node="n2", phase="Running")
+        stage.see(ev.PodUpdated(small))
+        await ticked(stage)
+        stage.see(ev.PodUpdated(pod("own", namespace="a", gpus=2)))
+        await heard(stage, "own")
+        assert sent(stage) == []
+
+        stage.see(ev.PodDeleted(small.uid))
+        await stage.quiet()
+        await ticked(stage, 20)
+
+        assert len(sent(stage)) == 1
+
+
 async def test_a_group_gets_the_room_of_borrowed_work() -> None:
     async with playing(Stage(OWN)) as stage:
         setting(stage, borrowed("b-0"), borrowed("b-1"))

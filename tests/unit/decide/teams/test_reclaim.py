@@ -13,6 +13,7 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.framework.settings import Settings
+from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.teams.amount import GpuAmount
@@ -20,6 +21,9 @@ from scheduler.model.teams.team import TeamTable
 from scheduler.model.timestamps import rfc3339
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
+from scheduler.state.snapshot import restore, take
 from scheduler.state.teams.books import total
 from tests.builders import cluster, node, pod
 from tests.gangs import members
@@ -104,6 +108,41 @@ def test_nothing_ends_of_teams_inside_their_guarantee() -> None:
     assert ending(state, asks(1)) == set()
 
 
+def test_only_what_is_above_the_guarantee_is_taken_back() -> None:
+    """The work of b on n1 is more than what b borrows."""
+    borrowed = [running(f"b-{at}", "b") for at in range(3)]
+    nodes = [node("n1", gpus=4, labels=A100), node("n2", gpus=1, labels=A100)]
+    state = world(table(team("a", 3), team("b", 2)), *nodes, *borrowed)
+
+    assert ending(state, asks(2)) == {"b-2"}
+    assert ending(state, asks(3)) == set()
+    assert "and not in one place" in said(state, asks(3))
+
+
+def test_two_large_groups_do_not_end_for_a_small_pod() -> None:
+    """One member of each is in the way; that is work for defragmentation."""
+    minimum = {well_known.GROUP_MIN: "3"}
+    groups = [
+        running(
+            f"{name}-{at}",
+            "b",
+            at="n2" if at else "n1",
+            labels={well_known.GROUP: name},
+            annotations=minimum,
+        )
+        for name in ("x", "y")
+        for at in range(3)
+    ]
+    nodes = [
+        node("n1", gpus=2, labels=A100 | {"pool": "small"}),
+        node("n2", gpus=4, labels=A100),
+    ]
+    state = world(table(team("a", 2), team("b")), *nodes, *groups)
+
+    assert ending(state, asks(2, selector={"pool": "small"})) == set()
+    assert len(ending(state, asks(1, selector={"pool": "small"}))) == 3
+
+
 SPARED: list[Any] = [
     pytest.param({"annotations": INSIDE}, "not reclaimable", id="inside the guarantee only"),
     pytest.param({"labels": {"kueue.x-k8s.io/managed": "true"}}, "Kueue", id="Kueue decides"),
@@ -144,7 +183,9 @@ def test_room_is_kept_until_work_there_is_old_enough(fields: dict[str, Any]) -> 
 
 def test_work_is_taken_back_after_the_minimum_run_time() -> None:
     state = world(
-        table(team("a", 2), team("b")), node("n1", gpus=1, labels=A100), running("b", "b", for_s=299)
+        table(team("a", 2), team("b")),
+        node("n1", gpus=1, labels=A100),
+        running("b", "b", for_s=299),
     )
     assert ending(state, asks(1)) == set()
     state.pass_time(NOW + 1)
@@ -166,9 +207,7 @@ def test_old_work_ends_rather_than_young_work() -> None:
 def test_preemption_that_is_off_takes_nothing_back() -> None:
     pipeline = default_pipeline(Settings(maps_allow="all"))
 
-    assert not isinstance(
-        schedule_one(full(running("o", "other")), asks(1), pipeline), Preemption
-    )
+    assert not isinstance(schedule_one(full(running("o", "other")), asks(1), pipeline), Preemption)
 
 
 def test_work_that_would_not_come_back_is_spared() -> None:
@@ -284,3 +323,17 @@ def test_no_more_ends_where_enough_ends_already() -> None:
 
     assert isinstance(found, Preemption)
     assert (found.nominated_node, found.victims) == ("n1", ())
+
+
+def test_a_snapshot_knows_ages_and_whose_end_is_asked_for() -> None:
+    """Else a repeated decision would choose other victims."""
+    state = full(running("o", "other"))
+    begun = asks(1)
+    state.upsert_pod(begun)
+    state.preemptions.begin(begun.uid, frozenset(("b-b-3",)), 0.0)
+    queue, reservations = SchedulingQueue(), Reservations()
+    again = restore(take(state, queue, reservations, 0, 0.0))
+
+    second = pod("q", namespace="a", gpus=2)
+    assert again.preemptions.running == state.preemptions.running
+    assert ending(again, second) == ending(state, second) != set()
