@@ -77,13 +77,14 @@ class Simulation:
         nodes: int,
         seed: int,
         sizes: Sequence[int] = (1, 2, 4),
+        priorities: Sequence[int] = (0,),
         *,
         jobs_end: bool = True,
     ) -> None:
         #: Whether jobs end by themselves; if not, the demand stays as it is.
         self.jobs_end = jobs_end
         self._rng = random.Random(seed)
-        self._sizes = sizes
+        self._sizes, self._priorities = sizes, priorities
         pipeline = default_pipeline(Settings(preemption="own"))
         self._pipeline = pipeline
         state = empty_state(
@@ -102,8 +103,7 @@ class Simulation:
         )
         self.now = 0.0
         self.evicted_at: list[float] = []
-        #: The teams of each preemptor and its victim.
-        self.evicted_for: list[tuple[str, str]] = []
+        self.taken_back: list[PreemptPods] = []
         self.entitled_wait_max_s = 0.0
         self.decisions = 0
         self.gpus = nodes * GPUS_OF_A_NODE
@@ -194,6 +194,7 @@ class Simulation:
             created=f"{self._number:09}",
             scheduler_name=self._pipeline.scheduler_name,
             requests={well_known.GPU: size},
+            priority=self._rng.choice(self._priorities),
             owner=Owner(kind="ReplicaSet", name=name, uid=name),
         )
         self._apply(fold(self.cluster, ev.PodUpdated(pod)))
@@ -232,9 +233,10 @@ class Simulation:
 
     def _preempt(self, action: PreemptPods) -> None:
         """The API server takes the deletions; the victims end after the grace time."""
+        if action.is_reclaim:
+            self.taken_back.append(action)
         for victim in action.victims:
             self.evicted_at.append(self.now)
-            self.evicted_for.append((action.preemptor.namespace, victim.namespace))
             going = msgspec.structs.replace(victim, is_deleting=True, is_preempted=True)
             self._fold(ev.PodUpdated(going))
             heapq.heappush(self._victim_ends, (self.now + GRACE_S, victim.uid))
