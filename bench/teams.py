@@ -44,6 +44,7 @@ from scheduler.state.effects import Effects
 from scheduler.state.fold import fold, notify_queue
 from scheduler.state.queue.requeue_conditions import requeue_condition
 from scheduler.state.scheduler_state import empty_state
+from scheduler.state.teams.awaited import awaited
 
 HOUR_S: Final = 3600.0
 GRACE_S: Final = 30.0
@@ -104,6 +105,8 @@ class Simulation:
         self.now = 0.0
         self.evicted_at: list[float] = []
         self.taken_back: list[PreemptPods] = []
+        #: How often a team took back more than it lacked.
+        self.above_guarantee = 0
         self.entitled_wait_max_s = 0.0
         self.decisions = 0
         self.gpus = nodes * GPUS_OF_A_NODE
@@ -235,6 +238,7 @@ class Simulation:
         """The API server takes the deletions; the victims end after the grace time."""
         if action.is_reclaim:
             self.taken_back.append(action)
+            self._check(action.preemptor)
         for victim in action.victims:
             self.evicted_at.append(self.now)
             going = msgspec.structs.replace(victim, is_deleting=True, is_preempted=True)
@@ -243,6 +247,13 @@ class Simulation:
         results = tuple(ev.VictimResult(one, ev.VictimOutcome.DELETED) for one in action.victims)
         ended = ev.PreemptionEnded(action.preemptor, action.node_name, results)
         self._carry_out(self._preemption.handle(ended, self.now))
+
+    def _check(self, preemptor: Pod) -> None:
+        """With all that is nominated for it the team has to stay inside its guarantee."""
+        teams, team = self.cluster.teams, self.table.teams[preemptor.namespace]
+        nominated = self.cluster.nominated
+        more = awaited(teams, team, nominated, (), preemptor.priority)
+        self.above_guarantee += not teams.is_entitled(team, more)
 
     def _fold(self, event: ev.PodUpdated | ev.PodDeleted) -> None:
         self._apply(fold(self.cluster, event))

@@ -40,6 +40,7 @@ def test_constant_demand_ends_in_no_eviction(
         world.run(begin + STEPS * 10.0)
         late = [at for at in world.evicted_at if at > begin + STEPS * 5.0]
         assert not late, f"evictions after the settled state: {late}"
+    assert world.above_guarantee == 0
     for action in world.taken_back:
         assert _is_within(action)
 

@@ -7,7 +7,7 @@ most above its guarantee by then; so each victim's team is above its own, whiche
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -19,6 +19,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.teams.amount import NOTHING, GpuAmount
 from scheduler.model.teams.team import Team
 from scheduler.model.timestamps import epoch
+from scheduler.state.teams.awaited import awaited
 from scheduler.state.teams.books import TeamBooks, WhatIfTeams, total
 
 OPTED_OUT: Final = "annotated as not reclaimable"
@@ -30,11 +31,14 @@ YOUNG: Final = "younger than the minimum run time"
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Entitled work that asks for room: its team, the amount, and its lowest priority."""
+    """Entitled work that asks for room: its team, the amount, and its lowest priority. ``awaited``
+    is what other pods of the team are about to use.
+    """
 
     team: Team
     amount: GpuAmount
     priority: int
+    awaited: GpuAmount
 
 
 class LentWork(msgspec.Struct, frozen=True):
@@ -71,7 +75,9 @@ class Lent(msgspec.Struct, frozen=True):
 
 def is_entitled(teams: TeamBooks, wanted: Wanted) -> bool:
     """Whether the work may take back what others borrow; nothing does without teams that do."""
-    if not wanted.amount or not teams.is_entitled(wanted.team, wanted.amount):
+    if not wanted.amount:
+        return False
+    if not teams.is_entitled(wanted.team, wanted.amount.plus(wanted.awaited)):
         return False
     assert teams.table is not None, "there are no teams"
     others = teams.table.teams.values()
@@ -83,6 +89,14 @@ def team_asking(teams: TeamBooks, pod: Pod) -> Team | None:
     if teams.table is None or (teams.table.kueue and pod.is_of_kueue):
         return None
     return teams.team_of(pod.namespace)
+
+
+def wanted_by(view: View, team: Team, asking: Sequence[Pod], amount: GpuAmount) -> Wanted:
+    """What these pods of one team ask for together."""
+    priority = min(pod.priority for pod in asking)
+    uids = {pod.uid for pod in asking}
+    others = awaited(view.teams, team, view.nominated, uids, priority)
+    return Wanted(team, amount, priority, others)
 
 
 def lent_work(view: View, wanted: Wanted, settings: Settings) -> Lent:

@@ -20,6 +20,7 @@ from scheduler.decide.teams.lent_work import (
     is_entitled,
     lent_work,
     team_asking,
+    wanted_by,
 )
 from scheduler.framework.decision import Preemption, Rejection
 from scheduler.framework.plugin import FITS, PostFilterContext, Refuse, Trial
@@ -57,7 +58,7 @@ def reclaim(context: PostFilterContext, rejection: Rejection) -> Rejection:
     team = team_asking(view.teams, pod)
     if team is None:
         return rejection
-    wanted = Wanted(team, view.teams.least_asked(pod), pod.priority)
+    wanted = wanted_by(view, team, [pod], view.teams.least_asked(pod))
     if not is_entitled(view.teams, wanted):
         return rejection
     context.work.spend(len(view.pods) // PODS_OF_A_STEP)

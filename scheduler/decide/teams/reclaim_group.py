@@ -17,10 +17,10 @@ from scheduler.decide.gang.plan import Planning
 from scheduler.decide.gang.rank import largest_first
 from scheduler.decide.teams.lent_work import (
     LentWork,
-    Wanted,
     is_entitled,
     lent_work,
     team_asking,
+    wanted_by,
 )
 from scheduler.decide.teams.reclaim import (
     PODS_OF_A_STEP,
@@ -58,7 +58,7 @@ def reclaim_for_group(
         return None
     needed = largest_first(waiting)[: need.count]
     amount = total(cluster.teams.least_asked(pod) for pod in needed)
-    wanted = Wanted(team, amount, min(pod.priority for pod in waiting))
+    wanted = wanted_by(cluster, team, waiting, amount)
     if not is_entitled(cluster.teams, wanted):
         return None
     work.spend(len(cluster.pods) // PODS_OF_A_STEP)

@@ -29,6 +29,7 @@ from scheduler.plugins.preemption.possible_victims import possible_victims, spar
 from scheduler.plugins.preemption.victims import NotHelpful, split, victims_on
 from scheduler.state.dra.ended_claims import ClaimUse
 from scheduler.state.gangs.victims import ending_with, others_of
+from scheduler.state.teams.awaited import awaited
 
 PREFIX: Final = "preemption: "
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
@@ -130,7 +131,10 @@ def _may_reclaim(view: View, pod: Pod) -> bool:
     """Whether a pod inside its team's guarantee may take back what another team borrows."""
     teams = view.teams
     team = teams.team_of(pod.namespace) if teams.table is not None and pod.gpu_requests else None
-    if team is None or not teams.is_entitled(team, teams.least_asked(pod)):
+    if team is None:
+        return False
+    others = awaited(teams, team, view.nominated, (pod.uid,), pod.priority)
+    if not teams.is_entitled(team, teams.least_asked(pod).plus(others)):
         return False
     assert teams.table is not None, "there are no teams"
     return any(teams.above(one) for one in teams.table.teams.values())

@@ -14,6 +14,7 @@ from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
+from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.teams.amount import GpuAmount
@@ -94,7 +95,14 @@ def test_of_one_team_work_of_low_priority_ends_first() -> None:
 
 
 def test_nothing_ends_for_work_above_the_guarantee() -> None:
-    assert ending(full(running("x", "a")), asks(4)) == set()
+    state = world(
+        table(team("a", 1), team("b")),
+        node("n1", gpus=2, labels=A100),
+        running("x", "a"),
+        running("b", "b"),
+    )
+
+    assert ending(state, asks(1)) == set()
 
 
 def test_nothing_ends_of_teams_inside_their_guarantee() -> None:
@@ -309,6 +317,22 @@ def test_the_second_plan_sees_the_first() -> None:
     victims = ending(state, second)
     assert len(victims) == 1
     assert victims.isdisjoint(one.name for one in begun.victims)
+
+
+def test_all_pods_of_a_team_together_take_back_what_it_lacks() -> None:
+    """The place of the first is nominated, and not in use yet."""
+    state = world(
+        table(team("a", 1), team("b")),
+        node("n1", gpus=2, labels=A100),
+        running("b-0", "b", created=1),
+        running("b-1", "b", created=2),
+    )
+    first = asks(1)
+    assert ending(state, first) == {"b-1"}
+    state.nominate(first, "n1", Devices())
+
+    assert ending(state, pod("q", namespace="a", gpus=1)) == set()
+    assert ending(state, first) == {"b-1"}
 
 
 def test_no_more_ends_where_enough_ends_already() -> None:
