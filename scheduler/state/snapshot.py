@@ -10,6 +10,8 @@ CUDA_VISIBLE_DEVICES and no annotations but ours, so it contains no secrets.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from scheduler.model.admission import ResourceRewrite
@@ -145,11 +147,6 @@ def take(
     now: float,
 ) -> ClusterSnapshot:
     """The current state."""
-    avoided = (
-        (node_info.node, node_info.avoided)
-        for node_info in cluster.candidates()
-        if node_info.avoided
-    )
     return ClusterSnapshot(
         scheduler_name=cluster.scheduler_name,
         generation=generation,
@@ -176,11 +173,7 @@ def take(
             )
             for one in reservations.holders(_EVERY_PRIORITY)
         ),
-        avoided=tuple(
-            Avoided(node_name=node.name, scopes=tuple(sorted(scopes)))
-            for node, scopes in avoided
-            if node is not None
-        ),
+        avoided=tuple(_avoided(cluster)),
         partitions=tuple(cluster.nodes.partitions.known.values()),
         gpus_in_backoff=tuple(
             GpusInBackoff(node_name=name, gpus=tuple(sorted(gpus)))
@@ -209,6 +202,12 @@ def take(
         teams=cluster.teams.table,
         wall=cluster.teams.now if cluster.teams.table is not None else 0.0,
     )
+
+
+def _avoided(cluster: Cluster) -> Iterator[Avoided]:
+    for one in cluster.candidates():
+        if one.avoided and one.node is not None:
+            yield Avoided(node_name=one.node.name, scopes=tuple(sorted(one.avoided)))
 
 
 def _restore_groups(cluster: Cluster, state: ClusterSnapshot) -> None:

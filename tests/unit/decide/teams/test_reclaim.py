@@ -258,6 +258,18 @@ def released(found: Preemption) -> GpuAmount:
     return total(gpus(one.requests["nvidia.com/gpu"]) for one in found.victims)
 
 
+def test_of_several_nodes_the_one_is_taken_where_least_ends() -> None:
+    state = world(
+        table(team("a", 2), team("b")),
+        node("n1", gpus=2, labels=A100),
+        node("n2", gpus=1, labels=A100),
+        running("large", "b", 2, created=9),
+        running("small", "b", 1, "n2"),
+    )
+
+    assert ending(state, asks(1)) == {"small"}
+
+
 def test_a_group_ends_as_a_whole() -> None:
     group = [
         running(one.name, "b", 1, annotations=one.annotations, labels=one.labels)
