@@ -197,7 +197,7 @@ class Simulation:
             created=f"{self._number:09}",
             scheduler_name=self._pipeline.scheduler_name,
             requests={well_known.GPU: size},
-            priority=self._rng.choice(self._priorities),
+            priority=self._priorities[self._number % len(self._priorities)],
             owner=Owner(kind="ReplicaSet", name=name, uid=name),
         )
         self._apply(fold(self.cluster, ev.PodUpdated(pod)))
