@@ -28,7 +28,8 @@ class Provisioner:
     """Provisions while the block lasts.
 
     ``full`` are nodes for which it gives up; ``is_paused`` while it does nothing at all.
-    ``selected`` are the nodes that it was asked for, in their order.
+    ``selected`` are the nodes of its answers that the API server accepted, in their order. A claim
+    stays open until the PV controller has bound it, so that a second answer may be refused.
     """
 
     def __init__(self, client: Client, name: str) -> None:
@@ -73,7 +74,6 @@ class Provisioner:
     def _answer(self, claim: Json) -> None:
         meta = claim["metadata"]
         node = meta["annotations"][SELECTED]
-        self.selected.append(node)
         try:
             if node in self.full:
                 path = (
@@ -86,6 +86,8 @@ class Provisioner:
         except ApiError as error:  # the claim, or the volume, is there already or changed
             if error.status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
                 raise
+            return
+        self.selected.append(node)
 
     def _volume(self, claim: Json, node: str) -> Json:
         meta, spec = claim["metadata"], claim["spec"]

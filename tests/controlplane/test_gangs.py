@@ -23,8 +23,6 @@ SEED = 18
 #: Of so many GPUs the groups below want about twice as many.
 NODES, GPUS_EACH = 4, 4
 SIZES = (2, 3, 4, 5, 6, 7, 8)
-#: Seconds for which the first group that does not fit keeps smaller ones from the free GPUs.
-RESERVE_S = 2.0
 
 COSCHEDULING: Json = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -66,7 +64,8 @@ COSCHEDULING: Json = {
 
 @pytest.fixture(scope="module")
 def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    config = {"gang": {"reserveSeconds": RESERVE_S}}
+    """No group keeps smaller ones from the free GPUs (test_random_groups.py has reservations)."""
+    config = {"gang": {"reserveSeconds": 0}}
     with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
         yield running
 

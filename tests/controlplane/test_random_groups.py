@@ -1,17 +1,18 @@
 """Random groups that do not all fit, with refused Bindings and deleted pods, on a real API server.
 
-In ``make nightly`` 50 groups of 2 to 40 pods.
+In ``make nightly``: 12 small groups, and 50 of 2 to 40 pods.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import pytest
 
+from scheduler.controllers.gangs.held_places import HELD_S
 from scheduler.state.queue.backoff import ERROR_BACKOFF_MAX_S
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.group_course import (
@@ -25,11 +26,14 @@ from tests.controlplane.group_course import (
 from tests.controlplane.refused_binding import refused_bindings
 from tests.controlplane.workloads import Json, Watcher, node_of, why
 from tools.controlplane import ControlPlane
+from tools.product import Product
 
 GPUS: Final = 16
 SEED: Final = 1850
 #: Of the room that an offline packing uses.
 USED_SHARE: Final = 0.95
+#: Seconds for which the first group that does not fit keeps others from the room.
+RESERVE_S: Final = 2.0
 figures = logging.getLogger("figures")
 
 
@@ -41,14 +45,18 @@ class Size(NamedTuple):
     deleted: int
 
 
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 SIZES: Final = [
     pytest.param(Size(groups=12, largest=12, nodes=4, refused=2, deleted=6), id="12"),
-    pytest.param(
-        Size(groups=50, largest=40, nodes=40, refused=8, deleted=60),
-        id="50",
-        marks=[pytest.mark.nightly, pytest.mark.timeout(900)],
-    ),
+    pytest.param(Size(groups=50, largest=40, nodes=40, refused=8, deleted=60), id="50"),
 ]
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    config = {"gang": {"reserveSeconds": RESERVE_S}}
+    with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
+        yield running
 
 
 class Course:
@@ -60,20 +68,25 @@ class Course:
         self.cluster = Cluster(nodes, GPUS)
         self.halves = Halves(self.groups)
 
-    def wait(self, what: str, check: Callable[[list[Json]], bool]) -> list[Json]:
+    def wait(
+        self, what: str, check: Callable[[list[Json]], bool], timeout_s: float = 60.0
+    ) -> list[Json]:
         """Wait until the pods are as wanted."""
 
         def seen(items: list[Json]) -> bool:
             self.halves.see(items)
             return check(items)
 
-        return self._here.wait(what, seen)
+        return self._here.wait(what, seen, timeout_s=timeout_s)
 
     def settle(self) -> list[Json]:
-        """Wait until no group that waits has room."""
+        """Wait until no group that waits has room. A refused member may keep a place for a minute
+        although the others of its group have none.
+        """
         return self.wait(
             "groups that wait to have no room",
             lambda items: not self.cluster.startable(self.groups, items),
+            timeout_s=HELD_S + 30.0,
         )
 
     def check_room(self, items: list[Json]) -> None:

@@ -1,4 +1,4 @@
-"""Teams never evict each other without end (Kueue issue 14543, Volcano issue 3869)."""
+"""Teams never evict each other without end (KUE#14543, VOL#3869)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _is_within(action: PreemptPods) -> bool:
 @settings(max_examples=25, deadline=None)
 @given(guarantees=st.lists(amounts, min_size=1, max_size=6), seed=st.integers(0, 100))
 def test_guarantees_together_never_exceed_the_cluster(guarantees: list[int], seed: int) -> None:
-    """KAI issue 1750."""
+    """KAI#1750: quotas above the cluster."""
     names = [f"t{at}" for at in range(len(guarantees))]
     world = Simulation(dict(zip(names, guarantees, strict=True)), GPUS // 8, seed)
     teams = world.cluster.teams

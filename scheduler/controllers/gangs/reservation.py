@@ -5,7 +5,10 @@ without it. Pods of equal or lower priority leave it the room, but for those tha
 deadline::
 
     refused, first in order --reserve--> reserves --placed--> over
-                                            '--deadline--> pauses; the next gang reserves
+                                            '--deadline--> rest; then the next gang reserves
+
+The rest is as long as the reservation. Gangs that follow each other without it would keep room
+that none of them can use from all others for ever.
 """
 
 from __future__ import annotations
@@ -42,8 +45,10 @@ class HeadReservation:
         self._until = 0.0
         #: The gangs that no plan fitted at their last try.
         self._refused: dict[GangKey, None] = {}
-        #: Gangs that reserved, and until when they may not again.
+        #: Gangs that had a turn, and until when they may not have another one.
         self._paused: dict[GangKey, float] = {}
+        #: After a deadline nothing is reserved until then.
+        self._rest_until = 0.0
 
     def refused(
         self, gang: Gang, waiting: Sequence[Pod], pipeline: Pipeline, now: float
@@ -79,8 +84,9 @@ class HeadReservation:
             if self._holder in self._refused and now < self._until:
                 self._show(now)
                 return NOTHING
+            self._rest_until = now + self._reserve_s
             effects = self._pause(now)
-        self._paused = {key: until for key, until in self._paused.items() if until > now}
+        self._paused = {key: at for key, at in self._paused.items() if key in self._refused}
         first = self._first(now)
         gang = self._cluster.gangs.at(first) if first is not None else None
         if gang is not None:
@@ -88,19 +94,21 @@ class HeadReservation:
         return effects
 
     def _first(self, now: float) -> GangKey | None:
-        """The gang at the head: by priority, then one that has started, then by age."""
+        """The gang at the head: by priority, then one that has started, then by their last turns,
+        then by age.
+        """
 
         def order(gang: Gang) -> tuple[object, ...]:
             turn = self._paused.get(gang.key, 0.0)
             return *_rank(gang), turn, min(pod.created for pod in gang.waiting_pods()), gang.key
 
+        if now < self._rest_until:
+            return None
         gangs = (self._cluster.gangs.at(key) for key in self._refused)
         may = [
             gang
             for gang in gangs
-            if gang is not None
-            and gang.is_complete
-            and (gang.is_started or self._paused.get(gang.key, 0.0) <= now)
+            if gang is not None and gang.is_complete and self._paused.get(gang.key, 0.0) <= now
         ]
         return min(may, key=order).key if may else None
 

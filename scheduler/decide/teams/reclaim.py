@@ -217,16 +217,16 @@ def _on_node(
         _remove(trial, one, name)
         chosen.append(one)
         reasons = trial.reasons()
-    if reasons != FITS:
-        return None
     # The last one is needed; of the others those stay that can, the last choice first.
-    for one in chosen[-2::-1]:
+    for one in chosen[-2::-1] if reasons == FITS else ():
         _put_back(trial, one, name)
-        if trial.reasons() == FITS:
+        reasons = trial.reasons()
+        if reasons == FITS:
             chosen.remove(one)
         else:
             _remove(trial, one, name)
-    if is_too_much(chosen, wanted) or trial.reasons() != FITS:
+            reasons = trial.reasons()
+    if reasons != FITS or is_too_much(chosen, wanted):
         return None
     reserved = trial.reserve()
     return None if isinstance(reserved, Refuse) else _Plan(name, tuple(chosen), reserved.devices)

@@ -13,7 +13,11 @@ from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
 from tests.builders import dynamic, node, pod, pod_json, restoring
 from tests.fake_autoscalers import wants_a_node
+from tests.gangs import members
 from tests.unit.loop.loop_world import Stage, playing
+from tools.autoscaler.contract import Reading
+from tools.autoscaler.plan import NodeGroup, plan
+from tools.controlplane.fake_nodes import FakeNode
 
 FOUR = node(gpus=4, labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"})
 AFFINITY = {
@@ -80,6 +84,24 @@ async def test_autoscaler_buys_only_where_a_node_helps(
 async def test_autoscaler_buys_nothing_for_a_map(name: str, text: str, reason: str) -> None:
     async with playing(Stage()) as stage:
         assert await refusal(stage, FOUR, fields={"map": text}, name=name) == (reason, False)
+
+
+async def test_autoscaler_buys_one_node_for_a_gang_of_two() -> None:
+    """VOL#2558: one node was free, so the one member that was marked seemed to fit there."""
+    async with playing(Stage()) as stage:
+        stage.see(ev.NodeUpdated(node(gpus=1)), *map(ev.PodUpdated, members(2, 2, gpus=1)))
+        stage.sync()
+        await stage.quiet()
+        told = {name: (reason, text) for name, reason, text in stage.recorder.said}
+        nominated = stage.recorder.nominated
+
+    one = FakeNode(name="n1", gpus=1).manifest()
+    waiting = [
+        pod_json(name, gpus=1, status=seen(name, reason, nominated[name], text)["status"])
+        for name, (reason, text) in told.items()
+    ]
+    added = [plan(waiting, [one], NodeGroup("gpus", one, 9), how).add for how in Reading]
+    assert (len(waiting), added) == (2, [1, 1])
 
 
 async def test_autoscaler_buys_nothing_while_partitioning() -> None:

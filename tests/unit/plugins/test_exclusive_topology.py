@@ -65,7 +65,7 @@ def test_leaders_of_jobs_get_racks_of_their_own() -> None:
 
 
 def test_no_other_job_takes_the_rack_of_followers() -> None:
-    """JobSet 341: there is room beside the leader for a leader of another job."""
+    """JS#341: there is room beside the leader for a leader of another job."""
     state = cluster(*rack("r1", 8))
     settle(state, leader("a"))
 
@@ -75,7 +75,7 @@ def test_no_other_job_takes_the_rack_of_followers() -> None:
 
 @pytest.mark.parametrize("labels", [{}, {RACK: "r1"}], ids=["no label", "another value"])
 def test_an_empty_selector_value_matches_empty_labels_only(labels: dict[str, str]) -> None:
-    """JobSet 1088: a follower with an empty value went to any node."""
+    """JS#1088: a follower with an empty value went to any node."""
     state = cluster(node("n1", gpus=1, labels=labels))
     follower = pod("a-1", gpus=1, selector={RACK: ""})
 

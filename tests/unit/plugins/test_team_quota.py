@@ -30,6 +30,10 @@ from tests.dra import device_class, device_json, resource_slice
 from tests.fake_autoscalers import wants_a_node
 from tests.gangs import members
 from tests.teams import A100, INSIDE, table, team
+from tools.autoscaler.contract import Reading
+from tools.autoscaler.plan import GROUP_LABEL, NodeGroup
+from tools.autoscaler.plan import plan as plan_nodes
+from tools.controlplane.fake_nodes import FakeNode
 
 NVIDIA = "gpu.nvidia.com"
 EIGHT = node("n1", gpus=8, labels=A100)
@@ -152,7 +156,7 @@ def plan(state: Cluster, pods: list[Pod]) -> GangPlan | Rejection:
 
 
 def test_the_quota_is_checked_for_the_whole_group() -> None:
-    """KAI issue 500: pods of a group were placed in part when the team had too little quota."""
+    """KAI#500: pods of a group were placed in part when the team had too little quota."""
     state = cluster(LIMITED, EIGHT, holding(2))
     found = plan(state, members(3, 3, namespace="a", gpus=1))
 
@@ -170,11 +174,25 @@ def test_a_group_inside_the_quota_is_placed_as_a_whole() -> None:
     assert len(found.placements) == 2
 
 
+def test_free_quota_without_a_node_for_it_is_told_as_such() -> None:
+    """KUE#5243: the quota was free, no node had eight GPUs, and smaller work waited behind."""
+    nodes = [node(f"n{at}", gpus=8, labels=A100) for at in range(2)]
+    held = [pod(f"o-{at}", node=f"n{at}", namespace="other", gpus=4) for at in range(2)]
+    state = cluster(table(team("a", 8)), *nodes, *held)
+    rejection = refused(state, pod("p", namespace="a", gpus=8))
+
+    assert "Insufficient nvidia.com/gpu (need 8; best node has 4 free)" in sentence(
+        rejection.diagnosis
+    )
+    assert rejection.diagnosis.condition_reason(is_mapped=False) is ConditionReason.UNSCHEDULABLE
+    assert placed(state, pod("small", namespace="a", gpus=4)).node_name in {"n0", "n1"}
+
+
 # --- what lifts it --------------------------------------------------------------------------
 
 
 def test_autoscalers_buy_no_node_for_a_quota() -> None:
-    """KAI issue 1615, cluster-autoscaler issue 9828."""
+    """KAI#1615, CA#9828: a pod above the quota made an autoscaler add nodes."""
     state = cluster(LIMITED, EIGHT, holding(4))
     rejection = refused(state, pod("p", namespace="a", gpus=1))
 
@@ -182,6 +200,21 @@ def test_autoscalers_buy_no_node_for_a_quota() -> None:
     said = {"type": "PodScheduled", "status": "False", "reason": reason}
     assert not wants_a_node(pod_json("p", namespace="a", gpus=1, status={"conditions": [said]}))
     assert not rejection.nominated_node
+
+
+@pytest.mark.parametrize("reading", Reading)
+def test_a_pod_above_the_quota_keeps_no_idle_node(reading: Reading) -> None:
+    """KARP#742: the node seemed to be of use for the pod that the quota refused."""
+    state = cluster(LIMITED, EIGHT, holding(4))
+    rejection = refused(state, pod("p", namespace="a", gpus=1))
+    reason = rejection.diagnosis.condition_reason(is_mapped=False)
+    said = {"type": "PodScheduled", "status": "False", "reason": reason}
+    waiting = pod_json("p", namespace="a", gpus=1, status={"conditions": [said]})
+    idle = FakeNode(name="idle", gpus=1, labels={GROUP_LABEL: "gpus"}).manifest()
+
+    found = plan_nodes([waiting], [idle], NodeGroup("gpus", idle, 9), reading, frozenset(["idle"]))
+
+    assert found.remove == ("idle",)
 
 
 def test_only_a_change_of_the_own_team_helps() -> None:

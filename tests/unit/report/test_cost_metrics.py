@@ -144,6 +144,20 @@ async def test_sums_of_all_series_are_the_gpus_times_the_time(scraped: Scraped) 
     assert seconds == pytest.approx(9 * 1001)
 
 
+async def test_pods_and_idle_parts_cost_what_the_gpus_cost(scraped: Scraped) -> None:
+    """OC#3828: slices were billed as whole GPUs, or as nothing."""
+    pods = [pod(f"p{n}", mig={"1g.10gb": 1}, namespace=f"team-{n}") for n in range(3)]
+    await place(scraped.stage, pod("p", gpus=3), *pods)
+    await scraped.after(0)
+    for _ in range(2):
+        before = sum(scraped.series(COST).values()) + sum(scraped.series(IDLE_COST).values())
+        await scraped.after(3600)
+        after = sum(scraped.series(COST).values()) + sum(scraped.series(IDLE_COST).values())
+        assert after - before == pytest.approx(8 * 7.2 + 3.6)
+
+    assert scraped.series(COST)["team-0", A100, "granted", "EUR"] == pytest.approx(2 * 3.6 / 7)
+
+
 async def test_a_standby_has_no_series_and_counts_no_time(scraped: Scraped) -> None:
     await place(scraped.stage, pod("p", gpus=1))
     await scraped.after(0)

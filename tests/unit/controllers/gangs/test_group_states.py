@@ -79,6 +79,21 @@ async def test_a_group_without_room_is_unschedulable(stage: Stage) -> None:
     assert await ticked(stage) == [GroupState(False, "Unschedulable")]
 
 
+async def test_a_group_that_finds_room_later_is_scheduled(stage: Stage) -> None:
+    """KAI#1888: a running group kept the condition of its first try."""
+    stage.see(ev.NodeUpdated(node("n1", gpus=1)))
+    see(stage, pod_group(2), "a", "b")
+    await ticked(stage)
+    stage.see(ev.NodeUpdated(node("n2", gpus=1)))
+    await ticked(stage)
+    await bind_all(stage)
+
+    assert await ticked(stage) == [
+        GroupState(False, "Unschedulable"),
+        GroupState(True, "Scheduled"),
+    ]
+
+
 async def test_an_incomplete_group_has_no_condition(stage: Stage) -> None:
     stage.see(ev.NodeUpdated(node(gpus=1)))
     see(stage, pod_group(2), "a")

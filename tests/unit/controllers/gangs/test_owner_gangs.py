@@ -86,7 +86,9 @@ async def test_a_leader_starts_alone_and_its_workers_as_a_group(
 ) -> None:
     """LWS#379: the workers are created when the leader has a node."""
     stage.see(ev.PodUpdated(of_lws("vllm-0", 0, asked, **annotations)))
-    stage.confirm(await stage.binder.next())
+    await stage.quiet()
+    assert sent(stage) == ["vllm-0"]
+    stage.confirm(stage.binder.sent[0])
     stage.see(ev.PodUpdated(of_lws("vllm-0-1", 1, asked, **annotations)))
     await stage.quiet()
     assert sent(stage) == ["vllm-0"]

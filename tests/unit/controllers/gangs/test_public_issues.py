@@ -1,7 +1,6 @@
 """What users of other schedulers report of gangs, as this scheduler answers it.
 
-The names of the issues are those of Volcano (VOL), Koordinator (KOO), scheduler-plugins (SPL),
-Kubernetes (K8S) and JobSet (JS).
+The names of the issues are those of docs/conformance.md.
 """
 
 from __future__ import annotations
@@ -61,13 +60,17 @@ async def test_groups_that_need_the_same_nodes_do_not_wait_for_each_other(stage:
     stage.see(*(ev.NodeUpdated(node(name, gpus=1, labels={"at": name})) for name in ("x", "y")))
     seen(
         stage,
+        pod("before", gpus=1, node="x", phase="Running"),
         member("a-0", 2, "a", gpus=1, selector={"at": "x"}),
         member("b-0", 2, "b", gpus=1, selector={"at": "y"}),
         member("a-1", 2, "a", gpus=1, selector={"at": "y"}),
         member("b-1", 2, "b", gpus=1, selector={"at": "x"}),
     )
     await stage.quiet()
+    assert sent(stage) == [], "no group takes the one node that is free"
 
+    stage.see(ev.PodDeleted("team-before"))
+    await wait(stage, 12)
     [first] = groups(stage)
     await end(stage, first)
 
@@ -84,6 +87,27 @@ async def test_pods_that_need_other_room_do_not_wait_for_a_gang(stage: Stage) ->
     await wait(stage, 3)
 
     assert {"cpu", "small"} <= set(sent(stage))
+
+
+async def test_members_that_wait_for_the_rest_hold_no_room(stage: Stage) -> None:
+    """SPL#713: there is room for both of them, and the third one does not exist."""
+    stage.see(ev.NodeUpdated(node(gpus=2)))
+    seen(stage, *members(2, 3, gpus=1))
+    await wait(stage, 3)
+    seen(stage, pod("single", gpus=2, created=9))
+    await stage.quiet()
+
+    assert sent(stage) == ["single"]
+
+
+async def test_a_recreated_member_starts_beside_those_that_run(stage: Stage) -> None:
+    """SPL#358: fewer members than the minimum were pending, so it never started."""
+    stage.see(ev.NodeUpdated(node(gpus=3)))
+    seen(stage, *(member(f"run-{at}", 3, "run", gpus=1, node="n1") for at in range(2)))
+    seen(stage, member("run-9", 3, "run", gpus=1, created=9))
+    await wait(stage, 3)
+
+    assert sent(stage) == ["run-9"]
 
 
 async def test_a_gang_is_completed_before_new_gangs_start(stage: Stage) -> None:
@@ -104,7 +128,7 @@ async def test_a_gang_is_completed_before_new_gangs_start(stage: Stage) -> None:
 async def test_a_failed_binding_is_repeated_within_seconds(
     stage: Stage, outcome: ev.BindOutcome
 ) -> None:
-    """K8S#140263, #140478: its member was never tried again."""
+    """K8S#140263, K8S#140478: its member was never tried again. Its place is left to it."""
     stage.see(ev.NodeUpdated(node(gpus=3)))
     seen(stage, *members(3, 3, gpus=1))
     await stage.quiet()
@@ -112,6 +136,7 @@ async def test_a_failed_binding_is_repeated_within_seconds(
     stage.binder.end(failed, outcome, "no")
     for one in others:
         stage.confirm(one)
+    seen(stage, pod("single", gpus=1, created=9))
     await wait(stage, 6)
 
     assert stage.binder.sent[3].pod.uid == failed.pod.uid
@@ -131,3 +156,13 @@ async def test_the_room_of_followers_is_not_taken_meanwhile(stage: Stage) -> Non
     await wait(stage, 12)
 
     assert groups(stage) == {"first"}
+
+
+async def test_the_plan_of_a_gang_sees_the_one_before_it(stage: Stage) -> None:
+    """KUE#14570: two heads got the same node in one cycle."""
+    stage.see(*(ev.NodeUpdated(node(name, gpus=2)) for name in ("n1", "n2")))
+    seen(stage, *(one for name in "abc" for one in members(2, 2, name, gpus=1)))
+    await stage.quiet()
+
+    assert sorted(one.node_name for one in stage.binder.sent) == ["n1", "n1", "n2", "n2"]
+    assert len(groups(stage)) == 2

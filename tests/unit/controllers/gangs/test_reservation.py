@@ -121,11 +121,26 @@ async def test_at_most_one_gang_reserves(stage: Stage) -> None:
     assert {one.group for one in stage.loop.cluster.nominated.values()} == {"train"}
 
 
-async def test_after_the_deadline_the_next_gang_reserves(stage: Stage) -> None:
+async def test_after_the_rest_the_next_gang_reserves(stage: Stage) -> None:
     seen(stage, *members(3, 3, "other", gpus=1, created=20))
     await wait(stage, int(RESERVE_S) + 15)
+    assert stage.loop.cluster.nominated == {}
+
+    await wait(stage, int(RESERVE_S))
 
     assert {one.group for one in stage.loop.cluster.nominated.values()} == {"other"}
+
+
+@pytest.mark.parametrize("others", [1, 2, 3])
+async def test_gangs_in_turns_do_not_keep_the_room_from_others(stage: Stage, others: int) -> None:
+    """None of the gangs fits, and the pod and the small gang do."""
+    for number in range(others):
+        seen(stage, *members(4, 4, f"big-{number}", gpus=1, created=20 + number))
+    seen(stage, small(created=50), *members(1, 1, "fits", gpus=1, created=51))
+
+    await wait(stage, 2 * int(RESERVE_S))
+
+    assert sorted(sent(stage)) == ["fits-0", "small"]
 
 
 async def test_a_started_gang_comes_before_the_others(stage: Stage) -> None:

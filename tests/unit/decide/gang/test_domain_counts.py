@@ -13,7 +13,7 @@ from tests.topology import BLOCK, RACK, domains, message, plan, rack, required
 
 
 def test_the_number_of_pods_of_a_node_counts() -> None:
-    """Kueue 4270: the limit of pods per node was forgotten."""
+    """KUE#4270: the limit of pods per node was forgotten."""
     few = [
         node(f"few-{at}", gpus=8, pods=3, labels={BLOCK: "b1", RACK: f"r{at}"}) for at in range(9)
     ]

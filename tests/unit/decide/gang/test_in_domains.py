@@ -53,6 +53,14 @@ def test_a_gang_gets_the_tightest_domain_that_holds_it(
     assert domains(state, found) == expected
 
 
+@pytest.mark.parametrize(("key", "expected"), [(BLOCK, ["r1", "r2"]), (RACK, ["r3"])])
+def test_the_level_that_is_named_counts(key: str, expected: list[str]) -> None:
+    """VOL#5189: the name of a tier was ignored."""
+    state = cluster(*rack("r1", 1), *rack("r2", 1), *rack("r3", 3, block="b2"))
+
+    assert domains(state, plan(state, members(2, 2, gpus=1, annotations=required(key)))) == expected
+
+
 def test_preferred_goes_up_one_level_where_no_domain_holds_it() -> None:
     """The block of two small racks comes before the largest racks of two blocks."""
     state = cluster(
@@ -182,7 +190,7 @@ def test_racks_of_one_name_in_two_blocks_are_two_domains() -> None:
 
 
 def test_an_empty_label_value_is_a_domain() -> None:
-    """JobSet 1088: a selector with an empty value."""
+    """JS#1088: a selector with an empty value."""
     state = cluster(*rack("", 4), *rack("r1", 2))
 
     found = plan(state, members(4, 4, gpus=1, annotations=required(RACK)))
@@ -269,7 +277,7 @@ def test_a_key_that_is_no_level_stands_alone() -> None:
 
 
 def test_levels_need_no_host_names() -> None:
-    """Kueue 5039: levels that end above the node."""
+    """KUE#5039: levels that end above the node."""
     state = cluster(*rack("r1", 2, 2), *rack("r2", 4, 4))
 
     found = plan(state, members(4, 4, gpus=1, annotations=required(RACK)))

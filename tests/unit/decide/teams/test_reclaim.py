@@ -11,124 +11,35 @@ from scheduler.decide.gang.plan import plan_gang
 from scheduler.decide.gang.preemption import preempt
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import Placement, Preemption, Rejection
+from scheduler.framework.decision import Preemption, Rejection
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices
-from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.teams.amount import GpuAmount
-from scheduler.model.teams.team import TeamTable
-from scheduler.model.timestamps import rfc3339
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import restore, take
 from scheduler.state.teams.books import total
-from tests.builders import cluster, node, pod
+from tests.builders import node, pod
 from tests.gangs import members
 from tests.teams import A100, INSIDE, gpus, table, team
-
-OWN = default_pipeline(Settings(maps_allow="all", preemption="own"))
-TEAMS = table(team("a", 4), team("b", 2), team("c", 2))
-NOW = 1_800_000_000.0
-
-
-def running(name: str, namespace: str, count: int = 1, at: str = "n1", **fields: Any) -> Pod:
-    """A pod that runs for an hour, of a ReplicaSet."""
-    started = {"startTime": rfc3339(NOW - fields.pop("for_s", 3600))}
-    own = {"owner": "ReplicaSet/web", "status": started, **fields}
-    return pod(name, node=at, namespace=namespace, gpus=count, **own)
-
-
-def world(teams: TeamTable, *objects: Node | Pod) -> Cluster:
-    state = cluster(teams, *objects)
-    state.pass_time(NOW)
-    return state
+from tests.unit.decide.teams.reclaim_world import (
+    OWN,
+    asks,
+    decided,
+    ending,
+    full,
+    running,
+    said,
+    world,
+)
 
 
-def full(*more: Pod) -> Cluster:
-    """Eight GPUs: b has four of them and c three, both above their guarantees of two."""
-    borrowed = [running(f"b-{at}", "b", created=at) for at in range(4)]
-    others = [running(f"c-{at}", "c", created=10 + at) for at in range(3)]
-    return world(TEAMS, node("n1", gpus=8, labels=A100), *borrowed, *others, *more)
-
-
-def asks(count: int, namespace: str = "a", **fields: Any) -> Pod:
-    return pod("p", namespace=namespace, gpus=count, **fields)
-
-
-def decided(state: Cluster, asking: Pod) -> Rejection:
-    found = schedule_one(state, asking, OWN)
-    assert not isinstance(found, Placement), found
-    return found
-
-
-def ending(state: Cluster, asking: Pod) -> set[str]:
-    """The names of the victims."""
-    found = decided(state, asking)
-    return {one.name for one in found.victims} if isinstance(found, Preemption) else set()
-
-
-def said(state: Cluster, asking: Pod) -> str:
-    return decided(state, asking).diagnosis.post_filter.rpartition("reclaim: ")[2]
-
-
-def test_the_newest_work_of_the_team_furthest_above_ends() -> None:
-    assert ending(full(running("o", "other")), asks(1)) == {"b-3"}
-
-
-def test_each_victim_changes_which_team_is_furthest_above() -> None:
-    assert ending(full(running("o", "other")), asks(2)) in ({"b-3", "c-2"}, {"b-3", "b-2"})
-
-
-def test_of_one_team_work_of_low_priority_ends_first() -> None:
-    state = world(
-        table(team("a", 2), team("b")),
-        node("n1", gpus=2, labels=A100),
-        running("new", "b", created=9, priority=1),
-        running("old", "b", created=1),
-    )
-
-    assert ending(state, asks(1, priority=1)) == {"old"}
-
-
-def test_nothing_ends_for_work_above_the_guarantee() -> None:
-    state = world(
-        table(team("a", 1), team("b")),
-        node("n1", gpus=2, labels=A100),
-        running("x", "a"),
-        running("b", "b"),
-    )
-
-    assert ending(state, asks(1)) == set()
-
-
-def test_nothing_ends_of_teams_inside_their_guarantee() -> None:
-    state = world(
-        table(team("a", 2), team("b", 2)),
-        node("n1", gpus=2, labels=A100),
-        node("n2", gpus=2, labels=A100, cordoned=True),
-        running("b-0", "b", 2),
-    )
-
-    assert ending(state, asks(1)) == set()
-
-
-def test_only_what_is_above_the_guarantee_is_taken_back() -> None:
-    """The work of b on n1 is more than what b borrows."""
-    borrowed = [running(f"b-{at}", "b") for at in range(3)]
-    nodes = [node("n1", gpus=4, labels=A100), node("n2", gpus=1, labels=A100)]
-    state = world(table(team("a", 3), team("b", 2)), *nodes, *borrowed)
-
-    assert ending(state, asks(2)) == {"b-2"}
-    assert ending(state, asks(3)) == set()
-    assert "and not in one place" in said(state, asks(3))
-
-
-def test_two_large_groups_do_not_end_for_a_small_pod() -> None:
-    """One member of each is in the way; that is work for defragmentation."""
+def test_two_large_groups_do_not_end_for_one_small_pod() -> None:
+    """KAI#1565: one member of each is in the way; that is work for defragmentation."""
     minimum = {well_known.GROUP_MIN: "3"}
     groups = [
         running(
@@ -151,26 +62,6 @@ def test_two_large_groups_do_not_end_for_a_small_pod() -> None:
     assert len(ending(state, asks(1, selector={"pool": "small"}))) == 3
 
 
-SPARED: list[Any] = [
-    pytest.param({"annotations": INSIDE}, "not reclaimable", id="inside the guarantee only"),
-    pytest.param({"labels": {"kueue.x-k8s.io/managed": "true"}}, "Kueue", id="Kueue decides"),
-    pytest.param({"owner": ""}, "create them again", id="no controller"),
-    pytest.param({"owner": "Widget.example.org/w"}, "create them again", id="unknown controller"),
-    pytest.param({"priority": 1}, "higher priority", id="higher priority"),
-    pytest.param({"scheduler": "other"}, "another scheduler", id="another scheduler's"),
-]
-
-
-@pytest.mark.parametrize(("fields", "why"), SPARED)
-def test_some_work_is_never_taken_back(fields: dict[str, Any], why: str) -> None:
-    state = world(
-        table(team("a", 2), team("b")), node("n1", gpus=1, labels=A100), running("b", "b", **fields)
-    )
-
-    assert ending(state, asks(1)) == set()
-    assert why in said(state, asks(1))
-
-
 @pytest.mark.parametrize("fields", [{"for_s": 299}, {"status": {}}])
 def test_room_is_kept_until_work_there_is_old_enough(fields: dict[str, Any]) -> None:
     """Else others would borrow meanwhile what is free."""
@@ -189,44 +80,14 @@ def test_room_is_kept_until_work_there_is_old_enough(fields: dict[str, Any]) -> 
     assert isinstance(schedule_one(state, asks(1, "b"), OWN), Rejection)
 
 
-def test_work_is_taken_back_after_the_minimum_run_time() -> None:
-    state = world(
-        table(team("a", 2), team("b")),
-        node("n1", gpus=1, labels=A100),
-        running("b", "b", for_s=299),
-    )
-    assert ending(state, asks(1)) == set()
-    state.pass_time(NOW + 1)
-
-    assert ending(state, asks(1)) == {"b"}
-
-
-def test_old_work_ends_rather_than_young_work() -> None:
-    state = world(
-        table(team("a", 2), team("b")),
-        node("n1", gpus=2, labels=A100),
-        running("old", "b", created=1),
-        running("young", "b", created=2, for_s=10),
-    )
-
-    assert ending(state, asks(1)) == {"old"}
-
-
 def test_preemption_that_is_off_takes_nothing_back() -> None:
     pipeline = default_pipeline(Settings(maps_allow="all"))
 
     assert not isinstance(schedule_one(full(running("o", "other")), asks(1), pipeline), Preemption)
 
 
-def test_work_that_would_not_come_back_is_spared() -> None:
-    state = full(running("o", "other"))
-    state.upsert_pod(running("b-3", "b", created=3, owner=""))
-
-    assert ending(state, asks(1)) == {"b-2"}
-
-
 def test_the_placement_is_planned_before_anything_ends() -> None:
-    """Kueue issue 5243: enough is borrowed, and no node has room for four."""
+    """KUE#5243: enough is borrowed, and no node has room for four."""
     borrowed = [running(f"b-{at}", "b", 2, f"n{at}") for at in range(2)]
     held = [running(f"c-{at}", "c", 2, f"n{at}", annotations=INSIDE) for at in range(2)]
     nodes = [node(f"n{at}", gpus=4, labels=A100) for at in range(2)]
@@ -240,7 +101,7 @@ def test_the_placement_is_planned_before_anything_ends() -> None:
 
 
 def test_no_more_ends_than_is_asked_for_and_one_group() -> None:
-    """KAI pull request 1565: one job of 48 GPUs evicted 376 GPUs of others."""
+    """KAI#1565: one job of 48 GPUs evicted 376 GPUs of others."""
     nodes = [node(f"n{at}", gpus=8, labels=A100) for at in range(4)]
     borrowed = [
         running(f"b-{at}-{gpu}", "b", 1, f"n{at}", created=gpu)
@@ -268,16 +129,6 @@ def test_of_several_nodes_the_one_is_taken_where_least_ends() -> None:
     )
 
     assert ending(state, asks(1)) == {"small"}
-
-
-def test_a_group_ends_as_a_whole() -> None:
-    group = [
-        running(one.name, "b", 1, annotations=one.annotations, labels=one.labels)
-        for one in members(2, 2, namespace="b", gpus=1)
-    ]
-    state = world(table(team("a", 2), team("b")), node("n1", gpus=2, labels=A100), *group)
-
-    assert ending(state, asks(1)) == {"train-0", "train-1"}
 
 
 def for_group(state: Cluster, *asking: Pod) -> list[Rejection]:
@@ -373,3 +224,31 @@ def test_a_snapshot_knows_ages_and_whose_end_is_asked_for() -> None:
     second = pod("q", namespace="a", gpus=2)
     assert again.preemptions.running == state.preemptions.running
     assert ending(again, second) == ending(state, second) != set()
+
+
+# --- no loop --------------------------------------------------------------------------------
+
+
+def test_what_was_taken_back_is_not_taken_back_again() -> None:
+    """KUE#14543: the team that lost its work was below its share then, and evicted in turn."""
+    state = full(running("o", "other"))
+    found = decided(state, asks(1))
+    assert isinstance(found, Preemption)
+    [victim] = found.victims
+    state.delete_pod(victim.uid)
+    state.upsert_pod(running("a-0", "a"))
+
+    assert ending(state, asks(1, victim.namespace)) == set()
+
+
+@pytest.mark.parametrize(("asking", "other"), [("b", "c"), ("c", "b")])
+def test_teams_that_both_borrow_take_nothing_from_each_other(asking: str, other: str) -> None:
+    """VOL#3869: two jobs with pods that waited reclaimed each other's room for ever."""
+    teams = table(team("a", 4), team("b"), team("c"))
+    state = world(teams, node("n1", gpus=4, labels=A100))
+    for name in (asking, other):
+        for at in range(2):
+            state.upsert_pod(running(f"{name}-{at}", name))
+
+    assert ending(state, asks(1, asking)) == set()
+    assert ending(state, asks(1)) in ({"b-0"}, {"b-1"}, {"c-0"}, {"c-1"})

@@ -38,7 +38,7 @@ def rack_of(state: Cluster, placement: Placement) -> str:
 
 @pytest.mark.parametrize("near", [required(RACK), preferred(RACK)], ids=["required", "preferred"])
 def test_the_first_pod_goes_where_all_of_them_fit(near: dict[str, str]) -> None:
-    """Volcano 5205: the first pod got no guidance, and the others followed it far away."""
+    """VOL#5205: the first pod got no guidance, and the others followed it far away."""
     state = cluster(*rack("r1", 1), *rack("r2", 8), *rack("r3", 4))
 
     assert place(state, replicas(4, annotations=near)) == ["r3"] * 4

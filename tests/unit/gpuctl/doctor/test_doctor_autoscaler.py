@@ -1,4 +1,4 @@
-"""The doctor finds nodes that cluster-autoscaler takes for unready (kubernetes/autoscaler#8095)."""
+"""The doctor finds nodes that cluster-autoscaler takes for unready."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def findings(node: Node) -> list[Finding]:
 
 @pytest.mark.contract("S4-23")
 def test_fully_sliced_node_of_a_cloud_is_a_warning() -> None:
+    """CA#8095: a fully sliced node offers no GPU that cluster-autoscaler knows."""
     [found] = findings(sliced())
 
     assert found.level is Level.WARN

@@ -1,4 +1,4 @@
-"""What devices are worth: slices and gigabytes (Kueue issue 10108: 1g and 7g counted the same)."""
+"""What devices are worth: slices and gigabytes."""
 
 from __future__ import annotations
 
@@ -44,4 +44,5 @@ PRODUCT = "nvidia.com/gpu.product"
 def test_a_device_counts_by_its_slices_and_memory(
     here: Node, resource: str, count: int, expected: GpuAmount
 ) -> None:
+    """KUE#10108: 1g and 7g counted the same."""
     assert kind_of(here).of("nvidia.com/" + resource, count) == expected

@@ -214,7 +214,7 @@ def test_capacity_is_healthy_devices_without_other_pods() -> None:
 
 
 def test_guarantees_above_the_cluster_are_scaled() -> None:
-    """KAI issue 1750: nothing checked that the quotas fit the cluster."""
+    """KAI#1750: nothing checked that the quotas fit the cluster."""
     state = cluster(table(team("a", 6), team("b", 2)), node("n1", gpus=4, labels=A100))
     both = [state.teams.guarantee(one) for one in (team("a", 6), team("b", 2))]
 
