@@ -125,8 +125,13 @@ class Simulation:
             self._apply(fold(self.cluster, ev.NodeUpdated(_node(f"n{number:03}"))))
 
     def set_demand(self, demand: Mapping[str, int]) -> None:
-        """How many GPUs each team wants from now on; jobs that run above that end by themselves."""
+        """How many GPUs each team wants from now on: it deletes what waits above that, the newest
+        first; jobs that run above that end by themselves.
+        """
         self._demand = dict(demand)
+        for pod in sorted(self._waiting.values(), key=lambda one: one.created, reverse=True):
+            if self._wanted[pod.namespace] > self._demand[pod.namespace]:
+                self._withdraw(pod)
         for name in demand:
             self._fill(name)
 
@@ -210,6 +215,12 @@ class Simulation:
         self._fold(ev.PodDeleted(uid))
         self._fill(pod.namespace)
 
+    def _withdraw(self, pod: Pod) -> None:
+        """A team does not want a waiting job any more."""
+        del self._waiting[pod.uid]
+        self._wanted[pod.namespace] -= pod.requests[well_known.GPU]
+        self._fold(ev.PodDeleted(pod.uid))
+
     def _decide(self) -> None:
         while (entry := self._queue.pop(self.now)) is not None:
             self.decisions += 1
@@ -219,6 +230,9 @@ class Simulation:
                 self._bind(decision)
                 continue
             assert isinstance(decision, Rejection)
+            if decision.nominated_node:  # as the loop does: it waits alone
+                nominated = decision.nominated_node
+                entry.pod = msgspec.structs.replace(entry.pod, nominated_node=nominated)
             condition = requeue_condition(decision.diagnosis, decision.node_name)
             self._queue.add_unschedulable(entry, condition, self.now)
             self._waiting[entry.pod.uid] = entry.pod

@@ -90,7 +90,8 @@ class ReservedTier(msgspec.Struct, frozen=True, kw_only=True):
 
 class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The state at one instant. ``generation`` counts the folded changes; ``held`` is the capacity
-    that open migrations hold for their replacements, as nominated pods.
+    that open migrations hold for their replacements, as nominated pods. ``nominated`` is the order
+    in which all of them began to hold.
 
     ``settled`` are new nodes that do not wait for their MIG layout any more. ``preempting`` are
     preemptors whose victims are being deleted, ``deleting`` these victims by preemptor.
@@ -117,6 +118,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     reservations: tuple[ReservedTier, ...] = msgspec.field(default=(), name="promises")
     avoided: tuple[Avoided, ...] = ()
     held: tuple[Pod, ...] = ()
+    nominated: tuple[str, ...] = ()
     partitions: tuple[NodePartitions, ...] = msgspec.field(default=(), name="cuts")
     gpus_in_backoff: tuple[GpusInBackoff, ...] = msgspec.field(default=(), name="resting")
     quotas: tuple[Quota, ...] = ()
@@ -190,6 +192,7 @@ def take(
         index_attributes=dict(cluster.dra.index_attributes),
         released=dict(cluster.dra.releases.keys),
         held=tuple(pod for pod in cluster.nominated.values() if not _is_shown(cluster, pod)),
+        nominated=tuple(cluster.nominated),
         budgets=tuple(cluster.preemptions.budgets.values()),
         preempting=tuple(cluster.preemptions.running),
         deleting={uid: tuple(sorted(of)) for uid, of in cluster.preemptions.running.items()},
@@ -259,7 +262,7 @@ def restore(state: ClusterSnapshot) -> Cluster:
 def _restore_preemption(cluster: Cluster, state: ClusterSnapshot) -> None:
     for uid in state.withdrawn:
         cluster.nominations.withdraw(uid)
-    cluster.nominations.restore(state.held, state.expected, state.planned)
+    cluster.nominations.restore(state.held, state.nominated, state.expected, state.planned)
     cluster.nominations.reserved = state.reserved
     cluster.preemptions.replace_budgets(state.budgets)
     for uid in state.preempting:
