@@ -43,8 +43,11 @@ _VICTIMS: Final = """expression: '"own"'"""
 START_S: Final = 60.0
 #: The log lines of a scheduler after the first election.
 SETTLED: Final = ("leading", "another replica is the leader")
-#: Short durations, so that a failover does not delay a demo or a test.
-LEASE: Final = {"leaseDurationS": 4, "renewDeadlineS": 3, "retryPeriodS": 0.5}
+#: The defaults, so that a slow machine costs no leadership; a standby looks more often.
+LEASE: Final = {"leaseDurationS": 15, "renewDeadlineS": 10, "retryPeriodS": 0.5}
+#: Of several replicas of which one is killed.
+SHORT_LEASE: Final = {"leaseDurationS": 4, "renewDeadlineS": 3, "retryPeriodS": 0.5}
+LEASE_PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gpu-scheduler"
 
 
 class ProductError(Exception):
@@ -202,6 +205,10 @@ class Product:
         """Send SIGKILL to one program, like a crash."""
         self._programs.pop(name).kill()
 
+    def free_lease(self) -> None:
+        """Release the lease of a killed leader: the next one need not wait for its expiry."""
+        release_lease(self.plane, LEASE_PATH)
+
     def stop(self, name: str) -> None:
         """Stop one program with SIGTERM, like the kubelet."""
         self._programs.pop(name).stop()
@@ -250,6 +257,11 @@ class Product:
             return any(line in said for line in lines)
 
         wait_until(is_ready, what=f"{name} to say {' or '.join(lines)}", timeout_s=START_S)
+
+
+def release_lease(plane: ControlPlane, path: str) -> None:
+    """What a leader writes at its end."""
+    plane.client.patch(path, {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}})
 
 
 def merged(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
