@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.controlplane.audit_log import audited, end_of
+from tests.controlplane.audit_log import audited, now
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpu_nodes import Nodes, nvidia, wait_kind
 from tests.controlplane.workloads import Json, Watcher, fetch, pod
@@ -222,7 +222,7 @@ def test_writes_grow_with_changes_and_not_with_cluster_size(
         nodes.wait_offer(name, {GPU: "2"})
     here, busy, changes = Watcher(cp, namespace), names[0], 4
 
-    before = end_of(cp)
+    before = now(cp)
     for number in range(changes):
         here.create(pod(f"p{number}", limits={GPU: "1"}, nodeName=busy))
         nodes.wait(busy, "the pod", lambda _: "pod: p" in nodes.topology(busy))
