@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Final
 
 from tools.controlplane import ApiError, ControlPlane, wait_until
@@ -52,6 +53,14 @@ def wait_until_gone(cp: ControlPlane, left: Callable[[], Collection[str]]) -> No
         return not left()
 
     wait_until(gone, what="everything to be gone", last=lambda: sorted(left()))
+
+
+def delete_kinds(cp: ControlPlane, *files: Path) -> None:
+    """Delete the objects of files, CustomResourceDefinitions among them, and wait for their end."""
+    named = [word for file in files for word in ("-f", str(file))]
+    cp.kubectl("delete", "--ignore-not-found", "--wait=false", *named)
+    left = ("get", "--ignore-not-found", "-o", "name", *named)
+    wait_until_gone(cp, lambda: cp.kubectl(*left).split())
 
 
 def _change(cp: ControlPlane, crd: str, version: str) -> None:

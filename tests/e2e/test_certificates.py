@@ -18,7 +18,7 @@ import pytest
 
 from tests.e2e.containers import Json, shell_pod
 from tests.e2e.delivered import NAME, NAMESPACE, REGISTRATION, SCHEDULER, ByHelm, Scheduler, given
-from tests.leftovers import everything
+from tests.leftovers import everything, wait_until_gone
 from tools.charts.helm import helm
 from tools.controlplane import ControlPlane, wait_until
 from tools.product import ROOT
@@ -109,7 +109,7 @@ def apply(cp: ControlPlane, *objects: Json) -> None:
     for each in objects:
         if each["kind"] == "CustomResourceDefinition":
             name = f"crd/{each['metadata']['name']}"
-            cp.kubectl("wait", "--for=condition=Established", name, "--timeout=30s")
+            cp.kubectl("wait", "--for=condition=Established", name, "--timeout=60s")
 
 
 def give_names(cp: ControlPlane) -> None:
@@ -156,8 +156,10 @@ def delivery(cp: ControlPlane, with_image: RealNode, tmp_path: Path) -> Iterator
     installed.withdraw(SCHEDULER)
     for kind in ("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"):
         cp.kubectl("delete", kind, ALIASES, "--ignore-not-found")
-    for kind in ("issuers", "certificates"):
-        cp.kubectl("delete", "crd", f"{kind}.{CERT_MANAGER}", "--ignore-not-found")
+    kinds = ("crd", *(f"{kind}.{CERT_MANAGER}" for kind in ("issuers", "certificates")))
+    cp.kubectl("delete", *kinds, "--ignore-not-found", "--wait=false")
+    left = ("get", *kinds, "--ignore-not-found", "-o", "name")
+    wait_until_gone(cp, lambda: cp.kubectl(*left).split())
     secret = f"{NAME}-webhook-tls"
     cp.kubectl("delete", "secret", secret, "-n", NAMESPACE, "--ignore-not-found")
     wait_until(
