@@ -207,7 +207,7 @@ def test_release_lifecycle(cp: ControlPlane, kwok_node: MakeNode, tmp_path: Path
         assert cp.client.get(SECRET)["data"] == secret
         cp.client.delete("/api/v1/namespaces/default/pods/first-0")
     release.helm("uninstall", "gpu-scheduler", "--wait")
-    assert left_since(cp, before) == API_KINDS
+    wait_until(lambda: left_since(cp, before) == API_KINDS, what="only the API kinds to be left")
 
 
 @pytest.mark.contract("S2-17", "S3-7", "S3-25")

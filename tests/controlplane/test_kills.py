@@ -251,8 +251,16 @@ def test_repeated_kills_double_assign_no_device_and_lose_no_pod(
 
 def judge(cp: ControlPlane, namespace: str, kills: int) -> None:
     """What the API server did, by its own word."""
-    assert cp.audit_log is not None
-    record = read(cp.audit_log, namespace)
+    log = cp.audit_log
+    assert log is not None
+
+    def is_complete() -> bool:
+        seen = read(log, namespace)
+        return seen.created == seen.deleted
+
+    # The API server writes an event after its response.
+    wait_until(is_complete, what="the deletion of every pod in the audit log")
+    record = read(log, namespace)
     figures.info(
         "%d pods created, %d Bindings, %d refused",
         len(record.created),
