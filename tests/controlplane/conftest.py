@@ -65,13 +65,14 @@ def cp(
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rough(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """Another one, for tests that stop its programs, refuse Bindings and read all of its audit log.
 
-    A file of such tests says so by a fixture ``cp`` of its own that returns this one.
+    It ends with the file: an idle control plane takes processor time from the other tests. A file
+    of such tests says so by a fixture ``cp`` of its own that returns this one.
     """
     with _started(request, tmp_path_factory.mktemp("rough")) as plane:
         files = [str(ROOT / "cluster" / name) for name in MANIFESTS]
@@ -79,7 +80,7 @@ def rough(
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def guarded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:

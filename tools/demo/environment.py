@@ -102,7 +102,7 @@ class Environment:
         made = [_fake(document) for document in documents if document.kind == "Node"]
         for node in made:
             self.plane.client.create(NODES, node)
-        wait_until(self._nodes_ready, what=f"{len(made)} nodes to be Ready", timeout_s=30.0)
+        wait_until(self._nodes_ready, what=f"{len(made)} nodes to be Ready", timeout_s=60.0)
         return len(made)
 
     def start_product(self, sabotage: str | None = None) -> None:
