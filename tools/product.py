@@ -43,6 +43,8 @@ _VICTIMS: Final = """expression: '"own"'"""
 START_S: Final = 60.0
 #: The log lines of a scheduler after the first election.
 SETTLED: Final = ("leading", "another replica is the leader")
+CACHES_SYNCED: Final = "caches synced"
+WEBHOOK_READY: Final = "Webhook server ready"
 #: The defaults, so that a slow machine costs no leadership; a standby looks more often.
 LEASE: Final = {"leaseDurationS": 15, "renewDeadlineS": 10, "retryPeriodS": 0.5}
 #: Of several replicas of which one is killed.
@@ -126,10 +128,13 @@ class Product:
         # One command: kubectl reads the API's schemas in each.
         text = "\n---\n".join(map(self._manifest, MANIFESTS))
         self.plane.kubectl("apply", "-f", "-", input=text)
-        self.start_scheduler()
+        self._run_scheduler()
+        if webhook:
+            self._run_webhook()
+        self._wait("scheduler", CACHES_SYNCED)
         self._wait("scheduler", *SETTLED)
         if webhook:
-            self.start_webhook()
+            self._wait("webhook", WEBHOOK_READY)
             self.register()
 
     def _manifest(self, name: str) -> str:
@@ -142,16 +147,23 @@ class Product:
 
     def start_scheduler(self) -> None:
         """Start the scheduler with its ServiceAccount and wait until its caches are filled."""
+        self._run_scheduler()
+        self._wait("scheduler", CACHES_SYNCED)
+
+    def _run_scheduler(self) -> None:
         path = self.directory / "scheduler.yaml"
         path.write_text(yaml.safe_dump(self._config), encoding="utf-8")
         kubeconfig = self._kubeconfig or self.plane.kubeconfig_for(ACCOUNT)
         words = ["scheduler", "--config", str(path), "--kubeconfig", str(kubeconfig)]
         words += ["--log-json"] if self._log_json else []
         self._start("scheduler", words)
-        self._wait("scheduler", "caches synced")
 
     def start_webhook(self) -> None:
         """Start the webhook and wait until it is ready."""
+        self._run_webhook()
+        self._wait("webhook", WEBHOOK_READY)
+
+    def _run_webhook(self) -> None:
         certificates = self.directory / "certs"
         certificates.mkdir(exist_ok=True)
         pair = self.plane.serving_certificate("webhook", (LOOPBACK, WEBHOOK_NAME))
@@ -164,7 +176,6 @@ class Product:
         if self._aggregated:
             words += ["--decisions-port", str(self.aggregated_port)]
         self._start("webhook", words)
-        self._wait("webhook", "Webhook server ready")
 
     def register(self, port: int | None = None) -> None:
         """Register the webhook with the API server, and wait until it is called.

@@ -14,10 +14,12 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import pytest
 
 from tests.built_programs import build_for, fail_if_missing
+from tests.controlplane.file_order import sort_items
 from tests.controlplane.product_fixtures import here, product
 from tools.controlplane import (
     ApiError,
@@ -49,6 +51,12 @@ PROGRAMS: Final = (
 )
 
 MakeNode = Callable[..., str]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For ``pytest --dist loadfile --no-loadscope-reorder``."""
+    sort_items(HERE, items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -154,6 +162,22 @@ def kwok_node(cp: ControlPlane) -> Iterator[MakeNode]:
 
 
 _numbers = itertools.count(1)
+#: By control plane the namespace of the next test, whose ServiceAccount is there by then.
+_next_namespace: WeakKeyDictionary[ControlPlane, str] = WeakKeyDictionary()
+
+
+def _fresh_namespace(cp: ControlPlane) -> str:
+    """A namespace with its default ServiceAccount; another one is created for the next test."""
+
+    def create() -> str:
+        name = f"test-{next(_numbers)}"
+        cp.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        return name
+
+    name = _next_namespace.pop(cp, "") or create()
+    _next_namespace[cp] = create()
+    cp.wait_for_service_account(name)
+    return name
 
 
 @pytest.fixture
@@ -164,9 +188,7 @@ def namespace(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[str]:
     no kubelet any more to confirm its end.
     """
     assert kwok_node is not None, "nodes are removed after this fixture"
-    name = f"test-{next(_numbers)}"
-    cp.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
-    cp.wait_for_service_account(name)
+    name = _fresh_namespace(cp)
     yield name
     pods = f"/api/v1/namespaces/{name}/pods"
     cp.client.delete(f"/api/v1/namespaces/{name}")
