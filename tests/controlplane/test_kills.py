@@ -200,7 +200,7 @@ def is_every_pod_answered(items: list[Json]) -> bool:
 
 
 KILLS = [
-    pytest.param(8, 1, id="eight", marks=pytest.mark.timeout(600)),
+    pytest.param(5, 1, id="five", marks=pytest.mark.timeout(600)),
     pytest.param(100, 2, id="a-hundred", marks=[pytest.mark.nightly, pytest.mark.timeout(2400)]),
 ]
 
