@@ -39,6 +39,13 @@ __all__ = ["here", "product"]
 HERE: Final = Path(__file__).parent
 #: A little longer than the API server works on one request.
 CLEANUP_S: Final = 70.0
+#: So many pods go sooner after their controllers, which would try to replace each of them.
+MANY: Final = 50
+CONTROLLERS: Final = (
+    "apps/v1/namespaces/{}/deployments",
+    "apps/v1/namespaces/{}/statefulsets",
+    "batch/v1/namespaces/{}/jobs",
+)
 PROGRAMS: Final = (
     "etcd",
     "kube-apiserver",
@@ -191,6 +198,10 @@ def namespace(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[str]:
     name = _fresh_namespace(cp)
     yield name
     pods = f"/api/v1/namespaces/{name}/pods"
+    if len(cp.client.get(pods)["items"]) > MANY:
+        for kind in CONTROLLERS:
+            path = f"/apis/{kind.format(name)}"
+            cp.client.delete(path, {"propagationPolicy": "Background"})
     cp.client.delete(f"/api/v1/namespaces/{name}")
     # The namespace controller takes its time, and this test's pods shall hold no device in the next
     # test. Their controllers cannot replace them: a namespace that ends accepts nothing new.
