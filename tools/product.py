@@ -40,7 +40,7 @@ MANIFESTS: Final = (
 _SCOPE: Final = """expression: '"ours"'"""
 #: The victims of preemption in cluster/fencing-policy.yaml; likewise.
 _VICTIMS: Final = """expression: '"own"'"""
-START_S: Final = 60.0
+START_S: Final = 120.0
 #: The log lines of a scheduler after the first election.
 SETTLED: Final = ("leading", "another replica is the leader")
 CACHES_SYNCED: Final = "caches synced"

@@ -109,7 +109,7 @@ def test_leader_kill_during_500_pods_reserves_no_slice_twice(
         leader, standby = leader_of(replicas)
         create_all(here, many("a", 25))
         # Some have a reservation already, and more are created.
-        here.wait("a hundred pods", lambda items: len(items) >= 100, timeout_s=60)
+        here.wait("a hundred pods", lambda items: len(items) >= 100, timeout_s=180)
         leader.kill("scheduler")
         create_all(here, many("b", 5))
         leader.start_scheduler()
@@ -119,10 +119,10 @@ def test_leader_kill_during_500_pods_reserves_no_slice_twice(
         items = here.wait(
             "500 pods, each placed or explained",
             lambda found: len(found) == 500 and all(node_of(i) or why(i) for i in found),
-            timeout_s=120,
+            timeout_s=240,
         )
     # A pod may be told a reason before it gets the slice that was reserved for it.
-    items = here.wait("every reserved slice to be taken", is_every_slice_taken, timeout_s=120)
+    items = here.wait("every reserved slice to be taken", is_every_slice_taken, timeout_s=240)
 
     degraded_by = [
         promises_in(leader.directory / "scheduler.former.log"),

@@ -140,7 +140,7 @@ def test_two_hundred_concurrent_pods_reserve_no_slice_twice(
             # A pod may be told a reason before it gets the slice that was reserved for it.
             and count(found, SMALL, bound=False) == 0
         ),
-        timeout_s=90.0,
+        timeout_s=180,
     )
 
     running = [item for item in items if not ended(item)]
@@ -177,7 +177,7 @@ def test_with_kube_scheduler_at_most_twelve_pods_keep_their_tier(
         items = here.wait(
             "50 pods, each placed or explained",
             lambda found: len(found) == 50 and is_settled(here, product, found),
-            timeout_s=90.0,
+            timeout_s=180,
         )
 
     assert {

@@ -24,7 +24,7 @@ from tools.controlplane import ControlPlane, wait_until
 from tools.product import ROOT
 from tools.realnode import RealNode
 
-READY_S: Final = 90.0
+READY_S: Final = 180.0
 CERT_MANAGER: Final = "cert-manager.io"
 CERTIFICATES: Final = f"/apis/{CERT_MANAGER}/v1/namespaces/{NAMESPACE}/certificates"
 ALIASES: Final = "names-of-services"
@@ -187,7 +187,7 @@ def test_helm_test_passes_with_every_certificate_source(
     give_names(cp)
 
     told = helm(
-        *("test", NAME, "--namespace", NAMESPACE, "--timeout=110s"), kubeconfig=cp.kubeconfig
+        *("test", NAME, "--namespace", NAMESPACE, "--timeout=240s"), kubeconfig=cp.kubeconfig
     )
 
     assert "Phase:" in told

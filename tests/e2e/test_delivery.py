@@ -174,7 +174,7 @@ def test_new_certificate_is_loaded_during_reviews(cp: ControlPlane, story: Story
         reviewed += story.check.is_reviewed()
         return story.scheduler.served() == {story.scheduler.kept()}
 
-    wait_until(taken_over, what="both webhooks to serve the new certificate", timeout_s=90)
+    wait_until(taken_over, what="both webhooks to serve the new certificate", timeout_s=180)
     assert story.scheduler.kept() != lost
     assert story.scheduler.bundles() == trusted
     assert "" not in trusted

@@ -116,7 +116,7 @@ def test_mapped_statefulset_runs_on_the_nodes_of_its_volumes(
             and one["status"].get("phase") == "Running"
             for one in items
         ),
-        timeout_s=120,
+        timeout_s=240,
     )
     wait_content(disk / "starts", "train-0\ntrain-0\n")
     words = ("sh", "-c", "cat /data/starts")

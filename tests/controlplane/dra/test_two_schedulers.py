@@ -75,7 +75,7 @@ def settled(here: Devices) -> dict[str, list[str]]:
         used = {device for name in bound for device in given[name]}
         return len(used) == PODS and found.keys() <= bound
 
-    wait_until(is_settled, what="bound pods to use every device", timeout_s=120)
+    wait_until(is_settled, what="bound pods to use every device", timeout_s=240)
     return found
 
 
