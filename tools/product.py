@@ -49,6 +49,9 @@ WEBHOOK_READY: Final = "Webhook server ready"
 LEASE: Final = {"leaseDurationS": 15, "renewDeadlineS": 10, "retryPeriodS": 0.5}
 #: Of several replicas of which one is killed.
 SHORT_LEASE: Final = {"leaseDurationS": 4, "renewDeadlineS": 3, "retryPeriodS": 0.5}
+REGISTRATION_PATH: Final = (
+    f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}"
+)
 LEASE_PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gpu-scheduler"
 
 
@@ -196,7 +199,7 @@ class Product:
 
     def unregister(self) -> None:
         """Delete the webhook's registration."""
-        self.plane.kubectl("delete", "mutatingwebhookconfiguration", NAME, "--ignore-not-found")
+        self.plane.client.delete_if_there(REGISTRATION_PATH)
 
     def _is_called(self) -> bool:
         probe = {

@@ -47,8 +47,7 @@ def account(cp: ControlPlane) -> Client:
 def _in_force(cp: ControlPlane, account: Client) -> Iterator[None]:
     """The shipped roles and policies, each of which has refused something."""
     cp.wait_for_service_account("default")
-    for name in FILES:
-        cp.kubectl("apply", "-f", str(ROOT / "cluster" / name))
+    cp.kubectl("apply", *named(*FILES))
     path = pods("default")
     cp.client.create(path, body("free", scheduler=OTHER))
 
@@ -64,9 +63,12 @@ def _in_force(cp: ControlPlane, account: Client) -> Iterator[None]:
     refuses("by a Binding", lambda: alone.create(f"{path}/free/binding{dry}", binding))
     cp.client.delete(f"{path}/free", {"gracePeriodSeconds": 0})
     yield
-    cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[2]))
-    cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[3]))
-    cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[5]))
+    cp.kubectl("delete", "--ignore-not-found", *named(FILES[2], FILES[3], FILES[5]))
+
+
+def named(*files: str) -> list[str]:
+    """The words by which kubectl gets files of ``cluster/``."""
+    return [word for name in files for word in ("-f", str(ROOT / "cluster" / name))]
 
 
 def pods(namespace: str, name: str = "") -> str:
