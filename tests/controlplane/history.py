@@ -17,4 +17,6 @@ def states(plane: ControlPlane, path: str, since: Json) -> list[Json]:
     words = (f"fieldSelector=metadata.name%3D{name}", f"resourceVersion={version}")
     query = "&".join(("watch=true", "timeoutSeconds=1", *words))
     told = plane.kubectl("get", "--raw", f"{collection}?{query}")
-    return [json.loads(line)["object"] for line in told.splitlines()]
+    events = [json.loads(line) for line in told.splitlines()]
+    assert all(event["type"] != "ERROR" for event in events), "the history does not reach so far"
+    return [event["object"] for event in events]
