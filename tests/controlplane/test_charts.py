@@ -19,7 +19,13 @@ from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode, _started
 from tests.controlplane.release import NAMESPACE, SECRET, Release
 from tests.controlplane.workloads import Watcher, annotation, cuda, node_of, pod
-from tests.leftovers import API_KINDS, everything, left_since, wait_until_gone
+from tests.leftovers import (
+    API_KINDS,
+    everything,
+    finalized_kinds,
+    left_since,
+    wait_until_gone,
+)
 from tools.charts import deploy
 from tools.charts.copies import CHARTS, SCHEDULER
 from tools.charts.helm import template
@@ -291,7 +297,8 @@ def test_uninstall_without_kept_crds_leaves_nothing(cp: ControlPlane, tmp_path: 
     before = {name for name in everything(cp) if "gpu-scheduler.io" not in name}
     with Release(cp, tmp_path) as release:
         release.install("--set", "crd.keep=false", "--take-ownership")
-        release.helm("uninstall", "gpu-scheduler", "--wait")
+        with finalized_kinds(cp):
+            release.helm("uninstall", "gpu-scheduler", "--wait")
 
     wait_until_gone(cp, lambda: left_since(cp, before))
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.e2e.containers import Json, shell_pod
 from tests.e2e.delivered import NAME, NAMESPACE, REGISTRATION, SCHEDULER, ByHelm, Scheduler, given
-from tests.leftovers import everything, wait_until_gone
+from tests.leftovers import everything, finalized_kinds, wait_until_gone
 from tools.charts.helm import helm
 from tools.controlplane import ControlPlane, wait_until
 from tools.product import ROOT
@@ -153,7 +153,8 @@ def delivery(cp: ControlPlane, with_image: RealNode, tmp_path: Path) -> Iterator
     cp.wait_for_service_account(NAMESPACE)
     installed = ByHelm(cp, tmp_path)
     yield installed
-    installed.withdraw(SCHEDULER)
+    with finalized_kinds(cp):
+        installed.withdraw(SCHEDULER)
     for kind in ("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"):
         cp.kubectl("delete", kind, ALIASES, "--ignore-not-found")
     kinds = ("crd", *(f"{kind}.{CERT_MANAGER}" for kind in ("issuers", "certificates")))
