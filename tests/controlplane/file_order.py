@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-#: Files of about a minute and more, the longest first.
+#: Files of half a minute and more on a slow machine, about the longest first.
 LONGEST: Final = (
     "test_demo.py",
     "test_network_faults.py",
@@ -32,8 +32,14 @@ LONGEST: Final = (
     "test_differential.py",
     "test_decisions_api.py",
     "test_rights.py",
+    "test_kubelet_rejections.py",
     "test_lab.py",
+    "dra/test_taint_rules.py",
+    "test_logs.py",
     "test_node_avoidance.py",
+    "test_pod_groups.py",
+    "test_scale.py",
+    "test_verify.py",
     "test_out_of_cluster.py",
 )
 
