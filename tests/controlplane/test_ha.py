@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.model import well_known
+from tests.controlplane.answered import AnsweredWatcher
 from tests.controlplane.balancer import Balancer
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.replicas import Replicas, leader_of
@@ -162,7 +163,7 @@ def test_standby_webhook_answers_with_the_leader_decision(
     kwok_node("ha", mig={"2g.20gb": 2, "1g.10gb": 5})
     leader, standby = leader_of([make_replica("one"), make_replica("two")])
     standby.register()
-    here = Watcher(cp, namespace)
+    here = AnsweredWatcher(cp, namespace, standby)
     lease = cp.client.get(LEASE)
     assert well_known.LEADER_ADDRESS in lease["metadata"]["annotations"]
     # The standby looks at the lease from time to time.
@@ -182,7 +183,6 @@ def test_standby_webhook_answers_with_the_leader_decision(
     wait_until(
         lambda: metric(leader, "gpu_scheduler_reservations ") == 0, what="every promise to be kept"
     )
-    assert "no answer from the scheduler" not in standby.log("webhook")
 
 
 def test_pods_are_admitted_unchanged_without_a_leader(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.answered import AnsweredWatcher
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dra_objects import kube_scheduler
 from tests.controlplane.webhook_calls import admitted_without_answer
@@ -52,7 +53,7 @@ def seed_nodes(kwok_node: MakeNode) -> None:
 def here(cp: ControlPlane, product: Product, namespace: str, seed_nodes: None) -> Watcher:
     """A fresh namespace in seed 000's cluster."""
     assert product.is_running("webhook")
-    return Watcher(cp, namespace)
+    return AnsweredWatcher(cp, namespace, product)
 
 
 def wants_big(name: str, **more: Any) -> Json:
@@ -278,7 +279,7 @@ def test_webhook_admits_pods_unchanged_while_the_scheduler_is_down(
     here: Watcher, product: Product, tmp_path: Path
 ) -> None:
     with away(product, "scheduler"):
-        here.create(wants_big("unasked"))
+        Watcher(here.plane, here.namespace).create(wants_big("unasked"))
         stored = here.client.get(here.path("Pod", "unasked"))
 
     assert tier(stored) == {BIG: "1"}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.answered import AnsweredWatcher
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dra_objects import kube_scheduler
 from tests.controlplane.workloads import (
@@ -45,7 +46,7 @@ def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
     """A fresh namespace; the test makes its nodes."""
     assert product.is_running("webhook")
-    return Watcher(cp, namespace)
+    return AnsweredWatcher(cp, namespace, product)
 
 
 def wants(name: str, resource: str = BIG, **more: Any) -> Json:
