@@ -19,7 +19,13 @@ from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode, _started
 from tests.controlplane.release import NAMESPACE, SECRET, Release
 from tests.controlplane.workloads import Watcher, annotation, cuda, node_of, pod
-from tests.leftovers import API_KINDS, everything, left_since, wait_until_gone
+from tests.leftovers import (
+    API_KINDS,
+    everything,
+    finalized_kinds,
+    left_since,
+    wait_until_gone,
+)
 from tools.charts import deploy
 from tools.charts.copies import CHARTS, SCHEDULER
 from tools.charts.helm import template
@@ -207,7 +213,7 @@ def test_release_lifecycle(cp: ControlPlane, kwok_node: MakeNode, tmp_path: Path
         assert cp.client.get(SECRET)["data"] == secret
         cp.client.delete("/api/v1/namespaces/default/pods/first-0")
     release.helm("uninstall", "gpu-scheduler", "--wait")
-    assert left_since(cp, before) == API_KINDS
+    wait_until(lambda: left_since(cp, before) == API_KINDS, what="only the API kinds to be left")
 
 
 @pytest.mark.contract("S2-17", "S3-7", "S3-25")
@@ -291,7 +297,8 @@ def test_uninstall_without_kept_crds_leaves_nothing(cp: ControlPlane, tmp_path: 
     before = {name for name in everything(cp) if "gpu-scheduler.io" not in name}
     with Release(cp, tmp_path) as release:
         release.install("--set", "crd.keep=false", "--take-ownership")
-        release.helm("uninstall", "gpu-scheduler", "--wait")
+        with finalized_kinds(cp):
+            release.helm("uninstall", "gpu-scheduler", "--wait")
 
     wait_until_gone(cp, lambda: left_since(cp, before))
 

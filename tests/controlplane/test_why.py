@@ -14,7 +14,16 @@ from typing import Any
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.workloads import Json, Watcher, annotation, controlled, fetch, pod
+from tests.controlplane.workloads import (
+    Json,
+    Watcher,
+    annotation,
+    controlled,
+    fetch,
+    pod,
+    wait_logged,
+)
+from tests.patience import PATIENCE_S
 from tests.unit.gpuctl.cli import CommandOutput, gpuctl
 from tools.controlplane import ControlPlane, wait_until
 from tools.product import NAMESPACE, ROOT, Product
@@ -139,9 +148,17 @@ def test_decisions_api_explains_every_node(
     pending: Watcher, product: Product, kubeconfig: Kubeconfig
 ) -> None:
     config = kubeconfig("both", READ_POD, READ_EVENTS)
+    told: Json = {}
 
+    def agree() -> bool:
+        """The pod's condition is written after the decision."""
+        asked = why(pending.namespace, "big", config, *server(product), "-o", "json")
+        told.update(json.loads(asked.out))
+        last = told["answer"]["decisions"][0]["outcome"]
+        return bool(last["message"] == told["witness"]["message"])
+
+    wait_until(agree, what="the pod's condition to be that of the last decision", last=lambda: told)
     result = why(pending.namespace, "big", config, *server(product), "-o", "wide")
-    told = json.loads(why(pending.namespace, "big", config, *server(product), "-o", "json").out)
 
     assert result.status == 2
     assert "why-large  NodeResourcesFit  INSUFFICIENT" in result.out
@@ -151,7 +168,6 @@ def test_decisions_api_explains_every_node(
     answer = told["answer"]
     assert answer["leads"]
     assert {one["node"] for one in answer["now"]["refusals"]} >= {"why-large", "why-small"}
-    assert answer["decisions"][0]["outcome"]["message"] == told["witness"]["message"]
 
 
 def test_decision_has_one_id_everywhere(
@@ -184,6 +200,7 @@ def test_decision_has_one_id_everywhere(
     assert event["metadata"]["annotations"][DECISION] == decision
     assert f"[decision {decision}]" in result.out
     assert f"{decision}  1    on why-map (gpu:2,3); Binding bound" in result.out
+    wait_logged(product, "scheduler", "pod m-0 to")
     [line] = [line for line in product.log("scheduler").splitlines() if "pod m-0 to" in line]
     assert f"decision={decision}" in line
 
@@ -267,7 +284,12 @@ def test_live_snapshot_replays_byte_for_byte(
     pending.wait_explained("lost-0", "nowhere")
     file = tmp_path / "snapshot.json"
 
-    fetched = gpuctl("snapshot", "-o", str(file), *server(product))
+    def fetch_snapshot() -> CommandOutput:
+        return gpuctl("snapshot", "-o", str(file), *server(product))
+
+    # The scheduler may not have seen the end of an earlier test's pods.
+    wait_until(lambda: "2 of them wait" in fetch_snapshot().err, what="two waiting pods")
+    fetched = fetch_snapshot()
     replay = gpuctl("replay", str(file), "--check")
     one = gpuctl("replay", str(file), "--check", "--pod", f"{pending.namespace}/big")
 
@@ -293,7 +315,7 @@ def test_snapshot_waits_for_the_next_decision(
             what="the scheduler to be asked for the next decision",
         )
         kwok_node("why-huge", gpus=64)
-        assert snapshot.wait(timeout=40) == 0
+        assert snapshot.wait(timeout=PATIENCE_S) == 0
     replay = gpuctl("replay", str(file), "--check", "-o", "json")
 
     assert replay.status == 0
