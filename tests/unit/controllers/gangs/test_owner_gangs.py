@@ -113,7 +113,7 @@ async def test_a_leader_starts_alone_and_its_workers_as_a_group(
     assert sent(stage) == ["vllm-0", "vllm-0-1", "vllm-0-2"]
 
 
-async def test_the_first_pod_of_an_exclusive_job_starts_before_its_followers(stage: Stage) -> None:
+async def test_first_pod_of_an_exclusive_job_starts_before_followers(stage: Stage) -> None:
     """JobSet admits the followers when that pod has a node."""
     stage.see(ev.PodUpdated(of_job_set(0)))
     await stage.quiet()
