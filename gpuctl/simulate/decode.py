@@ -113,7 +113,7 @@ def to_limits(document: Document) -> tuple[LimitItem, ...]:
 def to_pod_group(document: Document, namespace: str) -> PodGroup:
     """The model's PodGroup, of the API server or of scheduler-plugins."""
     is_plugin = document.api_version.startswith(_COSCHEDULING)
-    decoder = (coscheduling if is_plugin else api_groups).POD_GROUPS
+    decoder = coscheduling.POD_GROUPS if is_plugin else api_groups.POD_GROUPS
     raw = {**document.raw, "metadata": {**document.metadata, "namespace": namespace}}
     group = decoded(decoder, raw, document)
     if (group.minimum or 0) > GANG_MEMBERS_MAX:
