@@ -124,6 +124,8 @@ def _search(
             found.append(_Found(plan.placements, *chosen))
             if not found[-1].taken:
                 return found[-1]
+        if work.is_over:
+            break
     return cheapest(found)[0] if found else None
 
 
