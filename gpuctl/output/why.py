@@ -17,6 +17,8 @@ from gpuctl.output.outlook import summary
 from gpuctl.output.table import headed, show
 from gpuctl.output.text import plain, titled
 from gpuctl.pods.pod_facts import PodFacts
+from scheduler.model.gpu.gpu_memory import in_both_units
+from scheduler.model.mig.tier_nodes import parse_where
 from scheduler.model.pods.standing import ENDED, GATED, GOES, PLACED, WAITS
 from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import Admitted, Decided, PodAnswer, Waiting
@@ -145,7 +147,7 @@ def _given(facts: PodFacts) -> Iterable[RenderableType]:
         "stepped down": given.fallback,
         "requested": given.original,
         "for its GPU memory": given.memory,
-        "its tier is on nodes with": given.tier_nodes,
+        "only nodes with": _nodes_of_tier(given.tier_nodes),
         "decision": given.decision + (f" (term {given.epoch})" if given.epoch else ""),
     }
     grid = Table.grid(padding=(0, 2))
@@ -154,6 +156,15 @@ def _given(facts: PodFacts) -> Iterable[RenderableType]:
             grid.add_row(name, plain(content))
     if grid.row_count:
         yield from titled("given", grid)
+
+
+def _nodes_of_tier(record: str) -> str:
+    """What the nodes of the granted tier must have."""
+    where = parse_where(record)
+    parts = [f"{key}={value}" for key, value in where.labels]
+    if where.memory_mib:
+        parts.append(f"GPUs of at least {in_both_units(where.memory_mib)}")
+    return ", ".join(parts)
 
 
 def _once(content: str, message: str) -> str:

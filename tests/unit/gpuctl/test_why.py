@@ -318,6 +318,14 @@ def test_nothing_in_a_pods_words_reaches_the_terminal_as_a_command(
     assert "[red]x" in text
 
 
+def test_nodes_of_the_granted_tier_are_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    given = Given(tier_nodes="gpu-type=a100,nvidia.com/gpu.memory>=15401")
+
+    text = shown(capsys, told_by(waiting_pod(given=given)))
+
+    assert "only nodes with  gpu-type=a100, GPUs of at least 15.0Gi (15401 MiB)" in text
+
+
 def test_misuse_is_no_answer() -> None:
     """2 would mean that the pod waits."""
     assert gpuctl("why", "a", "--nonsense").status == 1
