@@ -365,13 +365,12 @@ def test_a_kubeconfig_that_is_not_there_is_one_line() -> None:
         pytest.param(
             Access(kubeconfig="my file", context="prod", lease_namespace="gpu", lease_name="s"),
             None,
-            "kubectl --kubeconfig 'my file' --context prod --namespace gpu port-forward"
-            " deployment/s 8090:8090",
+            "kubectl --context prod --namespace gpu port-forward deployment/s 8090:8090",
             id="the-leader-is-unknown",
         ),
     ],
 )
-def test_the_command_to_forward_is_complete(
+def test_admins_command_to_forward_has_no_file_of_the_user(
     access: Access, pod_name: str | None, expected: str
 ) -> None:
     forward, again = cluster_access.by_hand(access, pod_name, "gpuctl why a")
