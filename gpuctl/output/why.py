@@ -122,7 +122,7 @@ def _pod_facts(
     """The content of the pod's object and its events."""
     if wide and facts.standing == WAITS and facts.message:
         yield from _reasons(facts)
-    yield from _given(facts)
+    yield from _given(facts, wide=wide)
     if facts.events and shows_events:
         yield from titled("events", _events(facts, now))
 
@@ -137,8 +137,9 @@ def _reasons(facts: PodFacts) -> Iterable[RenderableType]:
     yield from text.advice(facts.codes)
 
 
-def _given(facts: PodFacts) -> Iterable[RenderableType]:
+def _given(facts: PodFacts, *, wide: bool) -> Iterable[RenderableType]:
     given = facts.given
+    term = f" (term {given.epoch})" if wide and given.epoch else ""
     rows = {
         "devices": given.devices,
         "map index": given.index,
@@ -148,7 +149,7 @@ def _given(facts: PodFacts) -> Iterable[RenderableType]:
         "requested": given.original,
         "for its GPU memory": given.memory,
         "only nodes with": _nodes_of_tier(given.tier_nodes),
-        "decision": given.decision + (f" (term {given.epoch})" if given.epoch else ""),
+        "decision": given.decision + term,
     }
     grid = Table.grid(padding=(0, 2))
     for name, content in rows.items():

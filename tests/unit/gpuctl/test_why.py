@@ -318,6 +318,15 @@ def test_nothing_in_a_pods_words_reaches_the_terminal_as_a_command(
     assert "[red]x" in text
 
 
+@pytest.mark.parametrize(("wide", "line"), [(False, "ab-1\n"), (True, "ab-1 (term 218055145)\n")])
+def test_only_the_wide_answer_has_the_term(
+    capsys: pytest.CaptureFixture[str], wide: bool, line: str
+) -> None:
+    given = Given(decision="ab-1", epoch="218055145")
+
+    assert f"decision  {line}" in shown(capsys, told_by(waiting_pod(given=given)), wide=wide)
+
+
 def test_nodes_of_the_granted_tier_are_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     given = Given(tier_nodes="gpu-type=a100,nvidia.com/gpu.memory>=15401")
 
