@@ -146,6 +146,6 @@ def _wrapped(text: Text, console: Console, width: int) -> Sequence[Text]:
     """The lines of prose; a name that is longer than a line stays whole."""
     width = max(width, 1)
     if max(map(cell_len, _names(text.plain)), default=0) <= width:
-        return text.wrap(console, width, overflow="fold")
+        return list(text.wrap(console, width, overflow="fold"))
     wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
     return [Text(line) for part in text.plain.splitlines() for line in wrapper.wrap(part)]

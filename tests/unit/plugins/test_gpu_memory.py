@@ -140,6 +140,7 @@ def test_reason_has_the_memory_floor_in_the_author_s_unit(floor: str, text: str)
 
 def test_pods_with_other_memory_floors_are_of_other_classes() -> None:
     """The reason has the floor, and pods of one class share their reasons."""
+    floors: tuple[dict[str, str], ...]
     floors = {well_known.MEMORY_FLOOR: "16Gi"}, {well_known.MEMORY_FLOOR: "17G"}, {}
     classes = {pod(gpus=1, spec=least(9), annotations=one).equivalence_class for one in floors}
     assert len(classes) == len(floors)
