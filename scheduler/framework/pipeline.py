@@ -182,7 +182,10 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
 
     def data_nodes(self, view: View, pod: Pod) -> DataNodes | None:
         """Where the pod has data, by all plugins."""
-        every = [one(view, pod) for one in self.points(pod).data_nodes]
+        finders = self.points(pod).data_nodes
+        if not finders:
+            return None
+        every = [one(view, pod) for one in finders]
         found = [one for one in every if one is not None]
         if len(found) < 2:
             return found[0] if found else None

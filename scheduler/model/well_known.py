@@ -147,7 +147,7 @@ KUEUE_TOPOLOGY_REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"  # an
 KUEUE_TOPOLOGY_PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"  # annotation
 KUEUE_WORKLOAD: Final = "kueue.x-k8s.io/workload"  # annotation
 #: Labels that Kueue's webhook and job controllers set on pods that Kueue starts.
-KUEUE_LABELS: Final = ("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset")
+KUEUE_LABELS: Final = frozenset(("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset"))
 
 #: The stored annotations of a pod, besides those with our prefix.
 POD_ANNOTATIONS: Final = (

@@ -19,6 +19,7 @@ from scheduler.model.pods.pod_object import PodObject
 from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.resources import NO_SCORE_EXTRA
 from scheduler.model.selector import Term
+from scheduler.model.topology import request as topology_request
 from scheduler.model.volumes.pod_volumes import NO_VOLUMES
 
 __all__ = [
@@ -35,7 +36,7 @@ __all__ = [
 #: Empty sets are not singletons, and there are many pods.
 _NONE: frozenset[str] = frozenset()
 #: Annotations that whole plugins are about.
-_NOT_PLAIN: Final = frozenset(
+_NOT_PLAIN: Final = topology_request.ANNOTATIONS.union(
     (
         well_known.MAP,
         well_known.WANTED_MEMORY,
@@ -64,7 +65,6 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
             and not self.host_ports
             and not self.required_features
             and not self.reads_devices
-            and self.topology is None
             and _NOT_PLAIN.isdisjoint(self.annotations)
             and well_known.GPU_MEMORY not in self.label_keys
         )
@@ -126,16 +126,17 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
     @property
     def quota_marks(self) -> tuple[str, ...]:
         """What it says about the quota of its team; most pods say nothing."""
-        if well_known.RECLAIMABLE not in self.annotations and not self.is_of_kueue:
+        is_of_kueue = self.is_of_kueue
+        if not is_of_kueue and well_known.RECLAIMABLE not in self.annotations:
             return ()
-        kueue = "kueue" if self.is_of_kueue else ""
+        kueue = "kueue" if is_of_kueue else ""
         return (self.annotations.get(well_known.RECLAIMABLE, ""), kueue)
 
     @property
     def is_of_kueue(self) -> bool:
         """Whether Kueue decides when the pod runs, as Kueue's own marks say."""
         return (
-            any(name in self.labels for name in well_known.KUEUE_LABELS)
+            not well_known.KUEUE_LABELS.isdisjoint(self.labels)
             or well_known.KUEUE_WORKLOAD in self.annotations
         )
 
