@@ -90,7 +90,8 @@ class Search:
         # there.
         cpu = pod.requests.get(well_known.CPU, 0) or LEAST
         sets = [one.buckets for one in (classes.classes if is_few else holders)]
-        sets += [] if is_few else [view.index.buckets]
+        if not is_few:
+            sets.append(view.index.buckets)
         for buckets in sets:
             bucket = buckets.get(resource)
             slots = iter(bucket.fitting(need, cpu, spread=spread) if bucket is not None else ())

@@ -208,12 +208,12 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
     def _keys(
         self, pod: Pod, node_info: NodeInfo, data: DataNodes | None
     ) -> tuple[tuple[float, ...], ...]:
-        keys = [key(pod, node_info, self) for key in self._node_keys]
-        if data is not None:
-            keys.append((-data.score(node_info),))
-        for key in self._late_keys:
-            keys.append(key(pod, node_info, self))  # noqa: PERF401 - there is one
-        return tuple(keys)
+        early, late = self._node_keys, self._late_keys
+        if data is None:
+            return tuple([key(pod, node_info, self) for key in early + late])
+        keys: list[tuple[float, ...]] = [key(pod, node_info, self) for key in early]
+        keys.append((-data.score(node_info),))
+        return (*keys, *[key(pod, node_info, self) for key in late])
 
     def compared_score(
         self,
