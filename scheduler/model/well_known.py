@@ -261,6 +261,7 @@ def is_extended_resource(resource: str) -> bool:
     return "/" in resource and not is_native
 
 
+@lru_cache(maxsize=4096)
 def is_gpu_device(resource: str) -> bool:
     """Whether a device plugin with this resource allocates NVIDIA GPUs, or parts of them.
 
@@ -274,11 +275,8 @@ def is_gpu_device(resource: str) -> bool:
     A network device with an unknown name counts as a GPU. The cost is that a map has no index on
     such a node, and an event reports it. The opposite error would assign a GPU to two pods.
     """
-    return resource.startswith(VENDOR) and _names_gpu(resource)
-
-
-@lru_cache(maxsize=4096)
-def _names_gpu(resource: str) -> bool:
+    if not resource.startswith(VENDOR):
+        return False
     name = resource.removeprefix(VENDOR).lower()
     words = frozenset(_LETTERS.findall(name))
     return bool(name) and not (words & (_NETWORK_WORDS | _AMOUNTS) or _NETWORK.search(name))
@@ -289,6 +287,7 @@ def is_mig(resource: str) -> bool:
     return resource.startswith(MIG_PREFIX)
 
 
+@lru_cache(maxsize=4096)
 def mig_profile(resource: str) -> str:
     """``nvidia.com/mig-2g.20gb`` -> ``2g.20gb``; other GPUs lose only the vendor.
 

@@ -45,6 +45,8 @@ _NOT_PLAIN: Final = topology_request.ANNOTATIONS.union(
         well_known.DATA,
     )
 )
+#: Annotations that say something about the quota of a team.
+_QUOTA: Final = frozenset((well_known.RECLAIMABLE, well_known.KUEUE_WORKLOAD))
 
 
 class EquivalenceClass(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
@@ -73,7 +75,7 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
     def constraints(self) -> tuple[object, ...]:
         """The pod's constraints on a node's labels and taints; equal ones match the same nodes."""
         found: tuple[object, ...] = (
-            tuple(sorted(self.node_selector.items())),
+            tuple(sorted(self.node_selector.items())) if self.node_selector else (),
             self.required_terms,
             self.preferred_terms,
             self.tolerations,
@@ -126,10 +128,9 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
     @property
     def quota_marks(self) -> tuple[str, ...]:
         """What it says about the quota of its team; most pods say nothing."""
-        is_of_kueue = self.is_of_kueue
-        if not is_of_kueue and well_known.RECLAIMABLE not in self.annotations:
+        if well_known.KUEUE_LABELS.isdisjoint(self.labels) and _QUOTA.isdisjoint(self.annotations):
             return ()
-        kueue = "kueue" if is_of_kueue else ""
+        kueue = "kueue" if self.is_of_kueue else ""
         return (self.annotations.get(well_known.RECLAIMABLE, ""), kueue)
 
     @property
@@ -233,9 +234,9 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
 
         One for each requirement and each term; values and tolerations are compared faster.
         """
-        terms = self.node_terms
-        steps = 1 + len(self.node_selector) + len(self.tolerations) // 4 + len(terms)
-        for term in terms:
+        steps = 1 + len(self.node_selector) + len(self.tolerations) // 4
+        for term in self.node_terms:
+            steps += 1
             for requirement in (*term.match_expressions, *term.match_fields):
                 steps += 1 + len(requirement.values) // 16
         return steps
@@ -260,5 +261,6 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
     @property
     def names_nodes(self) -> bool:
         """Whether a term selects nodes by name instead of by labels."""
-        terms = self.node_terms
-        return bool(terms) and any(term.match_fields for term in terms)
+        if not self.required_terms and not self.preferred_terms:
+            return False
+        return any(term.match_fields for term in self.node_terms)
