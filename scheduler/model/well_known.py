@@ -275,8 +275,10 @@ def is_gpu_device(resource: str) -> bool:
     A network device with an unknown name counts as a GPU. The cost is that a map has no index on
     such a node, and an event reports it. The opposite error would assign a GPU to two pods.
     """
-    if not resource.startswith(VENDOR):
-        return False
+    return resource.startswith(VENDOR) and _names_gpu(resource)
+
+
+def _names_gpu(resource: str) -> bool:
     name = resource.removeprefix(VENDOR).lower()
     words = frozenset(_LETTERS.findall(name))
     return bool(name) and not (words & (_NETWORK_WORDS | _AMOUNTS) or _NETWORK.search(name))
