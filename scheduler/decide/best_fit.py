@@ -85,7 +85,8 @@ class Search:
             found += self._nodes.changed_nodes(classes)
         holders = [] if self._data is None else self._holders(classes, self._data, found)
         is_few = len(classes.classes) <= BUCKETS_MAX
-        sources = classes.classes if is_few else (view.index, *holders)
+        sources: Sequence[NodeClass | NodeIndex]
+        sources = classes.classes if is_few else (*holders, view.index)
         resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
         # A node may have less CPU than is requested on it; a pod without a CPU request still fits
         # there.

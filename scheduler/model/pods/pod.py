@@ -19,7 +19,7 @@ from scheduler.model.pods.pod_object import PodObject
 from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.resources import NO_SCORE_EXTRA
 from scheduler.model.selector import Term
-from scheduler.model.topology import request as topology_request
+from scheduler.model.topology.request import TOPOLOGY_ANNOTATIONS
 from scheduler.model.volumes.pod_volumes import NO_VOLUMES
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
 #: Empty sets are not singletons, and there are many pods.
 _NONE: frozenset[str] = frozenset()
 #: Annotations that whole plugins are about.
-_NOT_PLAIN: Final = topology_request.ANNOTATIONS.union(
+_NOT_PLAIN: Final = TOPOLOGY_ANNOTATIONS.union(
     (
         well_known.MAP,
         well_known.WANTED_MEMORY,
