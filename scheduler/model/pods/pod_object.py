@@ -203,8 +203,11 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached
     def reads_devices(self) -> frozenset[str]:
         """The annotations from which containers read their devices (downward API)."""
-        keys = [one.cuda_key for one in self.containers if one.cuda_key is not None]
-        return frozenset(keys) if keys else _NONE
+        keys = _NONE
+        for one in self.containers:
+            if one.cuda_key is not None:
+                keys |= {one.cuda_key}
+        return keys
 
     @cached
     def workload(self) -> str:
