@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -164,9 +165,16 @@ def namespace(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[str]:
     """
     assert kwok_node is not None, "nodes are removed after this fixture"
     name = f"test-{next(_numbers)}"
+    with fresh_namespace(cp, name):
+        yield name
+
+
+@contextmanager
+def fresh_namespace(cp: ControlPlane, name: str) -> Iterator[None]:
+    """A namespace with its default ServiceAccount exists for as long as the block lasts."""
     cp.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
     cp.wait_for_service_account(name)
-    yield name
+    yield
     pods = f"/api/v1/namespaces/{name}/pods"
     cp.client.delete(f"/api/v1/namespaces/{name}")
     # The namespace controller takes its time, and this test's pods shall hold no device in the next
