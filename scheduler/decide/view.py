@@ -334,8 +334,8 @@ class WhatIfView:
 
     def _count(self, *changes: Change) -> None:
         self._with_placed = self._with_placed.with_changes(changes)
-        if self._removed:
-            self._count_removed()
+        if self._removed:  # thousands, where all weaker pods are away
+            self.topology = self.topology.with_changes(changes)
         else:
             self.topology = self._with_placed
 

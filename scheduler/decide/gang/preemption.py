@@ -3,7 +3,8 @@
 All weaker pods are taken off a view, the gang is planned there once, and the pods are given back
 from the most important one (``pkg/scheduler/framework/preemption`` for pod groups, KEP-5710). If
 the gang does not fit the emptied view no pod goes. Devices that claims of the victims hold are not
-counted as free.
+counted as free. A gang that requests a level of the topology is planned in several domains, and
+takes the one with the cheapest victims.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.reason_codes import INTERNAL, TOO_COMPLEX
 from scheduler.model.pods.pod import Pod
+from scheduler.plugins.preemption.importance import cheapest
 from scheduler.plugins.preemption.plugin import (
     EXHAUSTED,
     NEVER,
@@ -122,6 +124,11 @@ class _Found(msgspec.Struct, frozen=True):
     violations: int
     is_reclaim: bool = False
 
+    @property
+    def victims(self) -> tuple[Pod, ...]:
+        """The pods that have to go."""
+        return tuple(one.pod for one in self.taken)
+
 
 def _search(
     cluster: Cluster, gang: Gang, waiting: Sequence[Pod], pipeline: Pipeline, work: Budget
@@ -137,12 +144,16 @@ def _search(
     if not weaker or need is None:
         return None
     planning = Planning(cluster, gang, waiting, need, pipeline, work, find_only)
-    plan = planning.plan_needed(weaker)
-    if plan is None:
-        return None
-    placements = plan.placements
-    chosen = fewest_victims(cluster, waiting, placements, weaker, pipeline, work)
-    return None if chosen is None else _Found(placements, *chosen)
+    found: list[_Found] = []
+    for plan in planning.plans_needed(weaker):
+        chosen = fewest_victims(cluster, waiting, plan.placements, weaker, pipeline, work)
+        if chosen is not None:
+            found.append(_Found(plan.placements, *chosen))
+            if not found[-1].taken:
+                return found[-1]
+        if work.is_over:
+            break
+    return cheapest(found)[0] if found else None
 
 
 def _preemptions(waiting: Sequence[Pod], told: Rejection, found: _Found) -> list[Rejection]:

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from scheduler.model import well_known
-from tests.controlplane.conftest import fresh_namespace
+from tests.controlplane.conftest import remove_namespace
 from tests.controlplane.preemption_scene import GPU, disruption, held, let_go, wait_nominated
 from tests.controlplane.workloads import Json, Watcher, controlled, node_of, pod, why
 from tools.controlplane import ControlPlane
@@ -44,15 +44,21 @@ def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def lender(cp: ControlPlane, product: Product) -> Iterator[Watcher]:
     """The namespace of the team that lends."""
     assert product.is_running("scheduler")
-    with fresh_namespace(cp, LENDER):
-        yield Watcher(cp, LENDER)
+    yield from of_team(cp, LENDER)
 
 
 @pytest.fixture
 def borrower(cp: ControlPlane) -> Iterator[Watcher]:
     """The namespace of the team that borrows."""
-    with fresh_namespace(cp, BORROWER):
-        yield Watcher(cp, BORROWER)
+    yield from of_team(cp, BORROWER)
+
+
+def of_team(cp: ControlPlane, name: str) -> Iterator[Watcher]:
+    """A namespace whose name is that of a team."""
+    cp.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    cp.wait_for_service_account(name)
+    yield Watcher(cp, name)
+    remove_namespace(cp, name)
 
 
 def wants(kind: str, name: str, replicas: int) -> Json:
