@@ -1,4 +1,4 @@
-"""A team takes back what another one borrows, on the real API server (docs/teams.md)."""
+"""A team takes back what another one borrows (docs/teams.md)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_team_takes_back_its_guarantee_and_no_more(
         let_go(borrower, name)
     lender.wait_bound(2)
 
-    # Whoever waits now is decided again, and so is a pod that is new.
+    # The room is gone; what waits and what is new is decided beside it.
     wait_told_why(borrower, 2)
     lender.create(held(pod("more", limits={GPU: "1"})))
     wait_told_why(lender, 2)
