@@ -39,7 +39,7 @@ Json = dict[str, Any]
 @pytest.fixture(scope="module")
 def account(cp: ControlPlane) -> Client:
     """The scheduler's ServiceAccount."""
-    cp.kubectl("apply", "-f", str(ROOT / "cluster" / FILES[0]))
+    cp.kubectl("apply", *named(FILES[0]))
     return cp.client_for(ACCOUNT)
 
 
@@ -176,8 +176,7 @@ def test_account_changes_only_scheduler_fields_of_a_running_pod(
     before = seen()
     # Conditions are merged by their type, everything else is put in the place of what there is.
     way = STRATEGIC if "conditions" in patch.get("status", {}) else MERGE
-    path = f"{unchanged_victim}/status"
-    answer = said(lambda: account.patch(path, patch, content_type=way))
+    answer = said(lambda: account.patch(f"{unchanged_victim}/status", patch, content_type=way))
 
     assert answer.startswith("403 ")
     assert re.search(r"gpu-scheduler may (not )?change ", answer)
@@ -331,11 +330,7 @@ def agent(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[Client]:
     """The agent's account, of a pod on the node `mine`; there is the node `yours` too."""
     kwok_node("mine")
     kwok_node("yours")
-    namespace = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": "gpu-operator"},
-    }
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}
     cp.kubectl("apply", "-f", "-", input=yaml.safe_dump(namespace))
     cp.kubectl("apply", "-f", str(AGENT))
     client = cp.client_for("gpu-operator/nvidia-device-plugin", node="mine")
