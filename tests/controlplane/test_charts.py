@@ -37,6 +37,9 @@ VARIANTS = sorted(CHARTS.glob("*/ci/*-values.yaml"))
 #: Kinds of other people's operators, which this API server does not have.
 FOREIGN = ("monitoring.coreos.com", "cert-manager.io", "argoproj.io")
 OTHER_PROGRAMS = (*FOREIGN, "kind.x-k8s.io", "kwok.x-k8s.io")
+#: The chart's notes about an image that only the nodes could have; and values that name another.
+NO_REGISTRY = "names no registry. Unless it was loaded into the nodes"
+FROM_REGISTRY = ("--set", "global.imageRegistry=registry.example.com")
 MAPPED = {"gpu-scheduling-map": "0=worker-1:0,1"}
 
 
@@ -206,8 +209,10 @@ def test_release_lifecycle(cp: ControlPlane, kwok_node: MakeNode, tmp_path: Path
         _a_new_certificate_is_taken_over(cp, release)
         release.reach_no_more()
         trusted, secret = release.bundles(), cp.client.get(SECRET)["data"]
-        release.upgrade("--reuse-values", "--set", "config.placement=spread")
+        assert NO_REGISTRY in release.helm("get", "notes", "gpu-scheduler")
+        release.upgrade("--reuse-values", "--set", "config.placement=spread", *FROM_REGISTRY)
         assert "placement: spread" in release.helm("get", "manifest", "gpu-scheduler")
+        assert NO_REGISTRY not in release.helm("get", "notes", "gpu-scheduler")
         release.helm("rollback", "gpu-scheduler", "1")
         assert release.bundles() == trusted == first, "an upgrade makes no other authority"
         assert cp.client.get(SECRET)["data"] == secret

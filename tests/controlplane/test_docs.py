@@ -55,7 +55,7 @@ def cp(
 
 def typed(command: str) -> str:
     """The command with something real for each capital word."""
-    words = command.split()
+    words = command.replace("REGISTRY/", "registry.example.com/").split()
     return " ".join(
         word.rpartition("=")[0] + "=" + STANDS_FOR[word.rpartition("=")[2]]
         if word.rpartition("=")[2] in STANDS_FOR and "=" in word

@@ -30,6 +30,7 @@ from tools.product import NAMESPACE, ROOT, Product
 
 DECISION = "gpu-scheduler.io/decision"
 READ_POD = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+LIST_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "get"]}
 READ_EVENTS = {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "list"]}
 READ_LEASE = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}
 PLUGIN = "kubectl-gpu_scheduler"
@@ -275,6 +276,43 @@ def test_user_without_rights_gets_a_message(namespace: str, cp: ControlPlane) ->
     assert result.status == 1
     assert 'cannot get resource "pods"' in result.err
     assert result.err.count("\n") == 1
+
+
+def test_tenant_gets_an_answer_or_what_an_admin_runs(
+    pending: Watcher, kubeconfig: Kubeconfig, tmp_path: Path
+) -> None:
+    """A user who may only read pods and events of one namespace."""
+    config = kubeconfig("tenant", LIST_PODS, READ_EVENTS)
+    space = pending.namespace
+
+    def asked(*words: str) -> CommandOutput:
+        found = gpuctl(*words, "--kubeconfig", str(config))
+        assert str(config) not in found.out + found.err, "an admin has another identity"
+        assert found.err.count("\n") <= 1
+        return found
+
+    waiting = asked("why", "-n", space)
+    room = [asked(*words, "-n", space) for words in (("free",), ("top",), ("top", "namespaces"))]
+    plan = asked("defrag", "big", "-n", space)
+    saved = asked("snapshot", "-o", str(tmp_path / "snapshot.json"))
+    everywhere = [asked("why", "-A"), asked("top")]
+    tried = asked("verify")
+
+    forward = f"kubectl --namespace {NAMESPACE} port-forward deployment/gpu-scheduler 8090:8090"
+    again = "--server http://127.0.0.1:8090"
+    assert waiting.status == 2
+    assert f"{space}/big" in waiting.out
+    assert f"{forward}\n  gpuctl why -n {space} {again}" in waiting.out
+    assert [one.status for one in room] == [0, 0, 0]
+    assert all(f"note: only namespace {space}: you may not list nodes" in one.out for one in room)
+    assert f"an admin can run: {forward}   and in another terminal   gpuctl defrag" in plan.err
+    assert f"an admin can run: {forward}   and in another terminal   gpuctl snapshot" in saved.err
+    assert all(
+        one.err.endswith("; pass -n with a namespace whose pods you may list\n")
+        for one in everywhere
+    )
+    assert tried.err.endswith("; verify needs the rights of an administrator (docs/verify.md)\n")
+    assert [one.status for one in (plan, saved, *everywhere, tried)] == [1] * 5
 
 
 def test_live_snapshot_replays_byte_for_byte(
