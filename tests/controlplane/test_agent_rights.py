@@ -32,11 +32,7 @@ def agent(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[Client]:
     """The agent's account, of a pod on the node `mine`; there is the node `yours` too."""
     kwok_node("mine")
     kwok_node("yours")
-    namespace = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": "gpu-operator"},
-    }
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}
     cp.kubectl("apply", "-f", "-", input=yaml.safe_dump(namespace))
     cp.kubectl("apply", "-f", str(AGENT))
     client = cp.client_for("gpu-operator/nvidia-device-plugin", node="mine")

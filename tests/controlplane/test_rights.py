@@ -37,7 +37,7 @@ Json = dict[str, Any]
 @pytest.fixture(scope="module")
 def account(cp: ControlPlane) -> Client:
     """The scheduler's ServiceAccount."""
-    cp.kubectl("apply", "-f", str(ROOT / "cluster" / FILES[0]))
+    cp.kubectl("apply", *named(FILES[0]))
     return cp.client_for(ACCOUNT)
 
 
@@ -174,8 +174,7 @@ def test_account_changes_only_scheduler_fields_of_a_running_pod(
     before = seen()
     # Conditions are merged by their type, everything else is put in the place of what there is.
     way = STRATEGIC if "conditions" in patch.get("status", {}) else MERGE
-    path = f"{unchanged_victim}/status"
-    answer = said(lambda: account.patch(path, patch, content_type=way))
+    answer = said(lambda: account.patch(f"{unchanged_victim}/status", patch, content_type=way))
 
     assert answer.startswith("403 ")
     assert re.search(r"gpu-scheduler may (not )?change ", answer)
