@@ -149,7 +149,7 @@ KUEUE_TOPOLOGY_REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"  # an
 KUEUE_TOPOLOGY_PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"  # annotation
 KUEUE_WORKLOAD: Final = "kueue.x-k8s.io/workload"  # annotation
 #: Labels that Kueue's webhook and job controllers set on pods that Kueue starts.
-KUEUE_LABELS: Final = ("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset")
+KUEUE_LABELS: Final = frozenset(("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset"))
 
 #: The stored annotations of a pod, besides those with our prefix.
 POD_ANNOTATIONS: Final = (
@@ -264,6 +264,7 @@ def is_extended_resource(resource: str) -> bool:
     return "/" in resource and not is_native
 
 
+@lru_cache(maxsize=4096)
 def is_gpu_device(resource: str) -> bool:
     """Whether a device plugin with this resource allocates NVIDIA GPUs, or parts of them.
 
@@ -280,7 +281,6 @@ def is_gpu_device(resource: str) -> bool:
     return resource.startswith(VENDOR) and _names_gpu(resource)
 
 
-@lru_cache(maxsize=4096)
 def _names_gpu(resource: str) -> bool:
     name = resource.removeprefix(VENDOR).lower()
     words = frozenset(_LETTERS.findall(name))
@@ -292,6 +292,7 @@ def is_mig(resource: str) -> bool:
     return resource.startswith(MIG_PREFIX)
 
 
+@lru_cache(maxsize=4096)
 def mig_profile(resource: str) -> str:
     """``nvidia.com/mig-2g.20gb`` -> ``2g.20gb``; other GPUs lose only the vendor.
 
