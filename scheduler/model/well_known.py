@@ -118,6 +118,8 @@ JOBSET_JOB: Final = "jobset.sigs.k8s.io/job-index"
 JOBSET_JOBS: Final = "jobset.sigs.k8s.io/replicatedjob-replicas"
 JOBSET_GLOBAL_JOB: Final = "jobset.sigs.k8s.io/job-global-index"
 JOBSET_GLOBAL_JOBS: Final = "jobset.sigs.k8s.io/global-replicas"
+JOBSET_EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"  # annotation
+JOBSET_BY_SELECTOR: Final = "alpha.jobset.sigs.k8s.io/node-selector"  # annotation
 JOBSET_GROUP: Final = "jobset.sigs.k8s.io/group-name"
 JOBSET_GROUP_JOB: Final = "jobset.sigs.k8s.io/job-group-index"
 JOBSET_GROUP_JOBS: Final = "jobset.sigs.k8s.io/group-replicas"
@@ -152,6 +154,7 @@ KUEUE_LABELS: Final = frozenset(("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podse
 #: The stored annotations of a pod, besides those with our prefix.
 POD_ANNOTATIONS: Final = (
     *(MAP, FALLBACK, ORIGINAL, DEFAULT_CONTAINER),
+    *(JOBSET_EXCLUSIVE, JOBSET_BY_SELECTOR),
     *(LWS_SIZE, LWS_EXCLUSIVE, KUEUE_TOTAL, KUEUE_WORKLOAD),
     *(KUEUE_TOPOLOGY_REQUIRED, KUEUE_TOPOLOGY_PREFERRED),
 )

@@ -121,8 +121,11 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
             parts += (("largest", *sorted(self.largest.items())),)
         if marks := self.quota_marks:
             parts += (("quota", *marks),)
-        if not self.is_plain and self.gpu_memory:
-            parts += (("memory", *sorted(self.gpu_memory.items())),)
+        if not self.is_plain:
+            if self.gpu_memory:
+                parts += (("memory", *sorted(self.gpu_memory.items())),)
+            if well_known.GPU_MEMORY in self.label_keys and (floor := self.memory_floor):
+                parts += (("floor", floor),)
         return EquivalenceClass(parts)
 
     @property

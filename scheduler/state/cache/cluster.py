@@ -332,6 +332,7 @@ class Cluster:
 
     def pass_time(self, now: float) -> list[Change]:
         """Advance the time to ``now`` (Unix time): old nodes stop waiting for their MIG layout."""
+        self.teams.now = now
         return [
             ClusterEvent(RequeueCause.NODE, node_name=name) for name in self.nodes.pass_time(now)
         ]

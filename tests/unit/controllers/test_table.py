@@ -62,6 +62,7 @@ TICKERS = [
     "pod-groups",
     "group-owners",
     "nominations",
+    "reclaim",
     "gauges",
 ]
 
