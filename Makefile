@@ -113,7 +113,7 @@ e2e-nvidia: controlplane ## NVIDIA's device plugin and DRA driver, without a GPU
 	NVIDIA="$(NVIDIA)" $(BIN)/pytest -m nvidia --durations=5 tests/e2e/nvidia $(PYTEST_ARGS)
 
 .PHONY: nightly
-nightly: controlplane ## a search for new examples, a hundred kills and live sequences, 50 cases of whatif, 50 random groups, minutes without events, throughput of a real node (root; long)
+nightly: controlplane ## a search for new examples, a hundred kills and live sequences, 50 cases of whatif, 50 random groups, a real Kueue, minutes without events, throughput of a real node (root; long)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n 2 --timeout=900 tests/property $(PYTEST_ARGS)
 	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane tests/property $(PYTEST_ARGS)
 	$(BIN)/pytest -m "e2e and nightly" --durations=0 --log-cli-level=info tests/e2e $(PYTEST_ARGS)

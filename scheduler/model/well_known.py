@@ -142,8 +142,11 @@ GROVE_POD: Final = "grove.io/podclique-pod-index"
 GROVE_GROUP: Final = "grove.io/podcliquescalinggroup-replica-index"
 GROVE_REPLICA: Final = "grove.io/podcliqueset-replica-index"
 KUEUE: Final = "kueue.x-k8s.io/"  # the prefix of its labels and annotations
-KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
+KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"  # annotation; a label before Kueue 0.18
 KUEUE_TOTAL: Final = "kueue.x-k8s.io/pod-group-total-count"  # annotation
+#: Annotations of pods that Kueue admits before all pods of their group exist.
+KUEUE_FAST: Final = "kueue.x-k8s.io/pod-group-fast-admission"  # value "true"
+KUEUE_PARENT: Final = "kueue.x-k8s.io/pod-suspending-parent"  # the controller, such as statefulset
 KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
 KUEUE_TOPOLOGY_REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"  # annotation
 KUEUE_TOPOLOGY_PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"  # annotation
@@ -155,7 +158,8 @@ KUEUE_LABELS: Final = frozenset(("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podse
 POD_ANNOTATIONS: Final = (
     *(MAP, FALLBACK, ORIGINAL, DEFAULT_CONTAINER),
     *(JOBSET_EXCLUSIVE, JOBSET_BY_SELECTOR),
-    *(LWS_SIZE, LWS_EXCLUSIVE, KUEUE_TOTAL, KUEUE_WORKLOAD),
+    *(LWS_SIZE, LWS_EXCLUSIVE, KUEUE_WORKLOAD),
+    *(KUEUE_GROUP, KUEUE_TOTAL, KUEUE_FAST, KUEUE_PARENT),
     *(KUEUE_TOPOLOGY_REQUIRED, KUEUE_TOPOLOGY_PREFERRED),
 )
 

@@ -32,28 +32,28 @@ class Pair(NamedTuple):
 class Authority:
     """The certificate authority of one control plane."""
 
-    def __init__(self, directory: Path) -> None:
-        """Open the authority in a directory, or create it."""
+    def __init__(self, directory: Path, hosts: Iterable[str] = ()) -> None:
+        """Open the authority in a directory, or create it; ``hosts`` are names of its own."""
         self.directory = directory
         self.files = Pair(directory / "ca.crt", directory / "ca.key")
         if not self.files.key.exists():
-            self._found()
+            self._found(tuple(hosts))
         key = serialization.load_pem_private_key(self.files.key.read_bytes(), password=None)
         assert isinstance(key, ec.EllipticCurvePrivateKey), "the authority's key is ours"
         self._key = key
         self._certificate = x509.load_pem_x509_certificate(self.files.certificate.read_bytes())
 
-    def _found(self) -> None:
+    def _found(self, hosts: tuple[str, ...]) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _name("gpu-scheduler-control-plane", ())
-        certificate = (
+        builder = (
             _builder(subject, subject, key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_CA_USAGE, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
-            .sign(key, hashes.SHA256())
         )
+        certificate = _with_hosts(builder, hosts).sign(key, hashes.SHA256())
         self.files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         write_key(self.files.key, key)
 
@@ -75,9 +75,7 @@ class Authority:
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key), False)
         )
-        if hosts:
-            names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
-            builder = builder.add_extension(names, critical=False)
+        builder = _with_hosts(builder, hosts)
         pair = Pair(self.directory / f"{stem}.crt", self.directory / f"{stem}.key")
         certificate = builder.sign(self._key, hashes.SHA256())
         pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
@@ -131,6 +129,15 @@ def _builder(
         .not_valid_before(now - EARLIER)
         .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
     )
+
+
+def _with_hosts(
+    builder: x509.CertificateBuilder, hosts: tuple[str, ...]
+) -> x509.CertificateBuilder:
+    if not hosts:
+        return builder
+    names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+    return builder.add_extension(names, critical=False)
 
 
 def _name(common_name: str, organisations: Iterable[str]) -> x509.Name:

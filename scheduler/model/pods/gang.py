@@ -127,7 +127,7 @@ def gang_mark(
         name = labels.get(label)
         if name:
             return _mark(namespace, GangSource.COSCHEDULING, name, None)
-    name = labels.get(well_known.KUEUE_GROUP)
+    name = kueue_group(labels, annotations)
     if name:
         minimum = whole(annotations.get(well_known.KUEUE_TOTAL, ""), GANG_MEMBERS_MAX)
         return _mark(namespace, GangSource.KUEUE, name, minimum) if minimum else None
@@ -136,6 +136,19 @@ def gang_mark(
         return None
     source = GangSource(owned.kind.value)
     return GangMark(GangKey(namespace, source.value, owned.name), owned.minimum, owned.role)
+
+
+def kueue_group(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """The pod group of Kueue in which all pods start together; else empty.
+
+    Kueue admits the other groups before all of their pods exist: those that it makes of the pods of
+    a StatefulSet or LeaderWorkerSet, and those with fast admission. The controller may create their
+    next pod after the former one runs.
+    """
+    if well_known.KUEUE_PARENT in annotations or annotations.get(well_known.KUEUE_FAST) == "true":
+        return ""
+    name = annotations.get(well_known.KUEUE_GROUP) or labels.get(well_known.KUEUE_GROUP)
+    return name or ""
 
 
 def gang_problem(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:

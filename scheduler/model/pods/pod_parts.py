@@ -10,7 +10,7 @@ import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.owners.owner_group import owner_group, owner_problem
-from scheduler.model.pods.gang import COSCHEDULING_LABELS
+from scheduler.model.pods.gang import COSCHEDULING_LABELS, kueue_group
 
 #: Kubernetes' own controllers: their kinds are known only in these API groups.
 _HOMES: Final = {
@@ -125,7 +125,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
     waits_for: str = ""
 
 
-GROUP_LABELS: Final = (well_known.GROUP, *COSCHEDULING_LABELS, well_known.KUEUE_GROUP)
+GROUP_LABELS: Final = (well_known.GROUP, *COSCHEDULING_LABELS)
 GROUP_ANNOTATIONS: Final = (
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
@@ -147,6 +147,8 @@ def group_of(labels: Mapping[str, str], annotations: Mapping[str, str], in_spec:
     for key in GROUP_LABELS:
         if labels.get(key):
             return labels[key]
+    if name := kueue_group(labels, annotations):
+        return name
     for key in GROUP_ANNOTATIONS:
         if annotations.get(key):
             return annotations[key]

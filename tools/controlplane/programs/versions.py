@@ -29,6 +29,7 @@ CONTAINERD: Final = "2.4.2"
 RUNC: Final = "1.5.3"
 CNI: Final = "1.10.0"
 ARGOCD: Final = "3.6.1"
+KUEUE: Final = "0.19.2"
 #: The oldest one that the tests run with: that of Debian 12.
 PROMETHEUS: Final = "2.42"
 
@@ -223,6 +224,18 @@ _DELIVERY: Final = (
     ),
 )
 
+#: Job queues beside which the product runs; the version also selects the CRDs.
+_QUEUES: Final = (
+    Program(
+        name="kueue",
+        version=KUEUE,
+        module="kueue",
+        package="sigs.k8s.io/kueue/cmd/kueue",
+        stamps=(f"sigs.k8s.io/kueue/pkg/version.GitVersion=v{KUEUE}",),
+        build_s=300,
+    ),
+)
+
 #: Programs that scrape the product.
 _MONITORING: Final = (Program(name="prometheus", version=PROMETHEUS, debian="prometheus"),)
 
@@ -230,7 +243,7 @@ CONTROL_PLANE_PROGRAMS: Final = tuple(program.name for program in _CONTROL_PLANE
 NODE_PROGRAMS: Final = tuple(program.name for program in _NODE)
 DELIVERY_PROGRAMS: Final = tuple(program.name for program in _DELIVERY)
 PROGRAMS: Final[dict[str, Program]] = {
-    one.name: one for one in (*_CONTROL_PLANE, *_NODE, *_DELIVERY, *_MONITORING)
+    one.name: one for one in (*_CONTROL_PLANE, *_NODE, *_DELIVERY, *_QUEUES, *_MONITORING)
 }
 
 

@@ -242,6 +242,10 @@ LEFT_ALONE: list[Any] = [
     pytest.param({"spec": {"workloadRef": {"name": "w"}}}, id="uses-an-unsupported-field"),
     pytest.param({"labels": {"kueue.x-k8s.io/queue-name": "q"}}, id="in-a-queue-of-kueue"),
     pytest.param({"labels": {"kueue.x-k8s.io/podset": "main"}}, id="started-by-kueue"),
+    pytest.param(
+        {"annotations": {well_known.KUEUE_PARENT: "statefulset"}},
+        id="of-a-stateful-set-in-a-queue-of-kueue",
+    ),
     pytest.param({"mig": {}}, id="asks-for-no-slice"),
     pytest.param({"mig": {}, "gpus": 1}, id="asks-for-whole-gpus"),
     pytest.param({"mig": {"2g.20gb": 0}}, id="asks-for-zero"),

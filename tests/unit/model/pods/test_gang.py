@@ -12,6 +12,9 @@ from tests.gangs import COSCHEDULING
 OWN = {"gpu-scheduler.io/group": "a"}
 KUEUE = {"kueue.x-k8s.io/pod-group-name": "k"}
 TOTAL = "kueue.x-k8s.io/pod-group-total-count"
+FAST = "kueue.x-k8s.io/pod-group-fast-admission"
+LWS = "leaderworkerset.sigs.k8s.io/"
+PARENT = "kueue.x-k8s.io/pod-suspending-parent"
 
 
 def mark(source: GangSource, name: str, minimum: int | None) -> GangMark:
@@ -36,12 +39,41 @@ def mark(source: GangSource, name: str, minimum: int | None) -> GangMark:
             id="PodGroup by the old label",
         ),
         pytest.param(KUEUE, {TOTAL: "4"}, mark(GangSource.KUEUE, "k", 4), id="Kueue"),
+        pytest.param(
+            {}, {**KUEUE, TOTAL: "4"}, mark(GangSource.KUEUE, "k", 4), id="Kueue's annotation"
+        ),
+        pytest.param(
+            {"kueue.x-k8s.io/pod-group-name": "old"},
+            {**KUEUE, TOTAL: "4"},
+            mark(GangSource.KUEUE, "k", 4),
+            id="Kueue's annotation before its label",
+        ),
         pytest.param(KUEUE, {}, None, id="Kueue without a count"),
+        pytest.param(
+            KUEUE, {TOTAL: "4", FAST: "true"}, None, id="Kueue admits the first pod alone"
+        ),
+        pytest.param(
+            {},
+            {**KUEUE, TOTAL: "4", PARENT: "statefulset"},
+            None,
+            id="Kueue groups the pods of a StatefulSet",
+        ),
         pytest.param(
             {**OWN, COSCHEDULING: "b", **KUEUE},
             {"gpu-scheduler.io/group-min": "3", TOTAL: "4"},
             mark(GangSource.OWN, "a", 3),
             id="the first source counts",
+        ),
+        pytest.param(
+            {LWS + "name": "l", LWS + "group-index": "1", **KUEUE},
+            {
+                TOTAL: "4",
+                PARENT: "leaderworkerset.x-k8s.io/leaderworkerset",
+                LWS + "size": "4",
+                "gpu-scheduler.io/group-from": "owner",
+            },
+            mark(GangSource.LEADER_WORKER_SET, "l/1", 4),
+            id="a LeaderWorkerSet that asks for it, beside Kueue",
         ),
     ],
 )
@@ -62,3 +94,17 @@ def test_a_minimum_that_is_no_number_is_a_problem(text: str) -> None:
 
 def test_members_of_our_group_share_a_tier() -> None:
     assert pod("p", labels=OWN).group == "a"
+
+
+@pytest.mark.parametrize(
+    ("more", "group"),
+    [
+        pytest.param({}, "k", id="its author made it"),
+        pytest.param({PARENT: "statefulset"}, "", id="Kueue made it of a StatefulSet"),
+        pytest.param({FAST: "true"}, "", id="Kueue admits the first pod alone"),
+    ],
+)
+def test_a_pod_group_of_kueue_is_a_group_where_all_start_together(
+    more: dict[str, str], group: str
+) -> None:
+    assert pod("p", annotations={**KUEUE, TOTAL: "4", **more}).group == group

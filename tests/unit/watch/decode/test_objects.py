@@ -21,6 +21,12 @@ def read(document: dict[str, Any]) -> Any:
     return pods.to_pod(pods.POD.decode(msgspec.json.encode(document)))
 
 
+@pytest.mark.parametrize("mark", ["pod-suspending-parent", "pod-group-name", "workload"])
+def test_a_pod_with_only_an_annotation_of_kueue_is_known(mark: str) -> None:
+    """Kueue writes no more into the template of a StatefulSet, whose pods our webhook sees first."""
+    assert pod(annotations={f"kueue.x-k8s.io/{mark}": "it"}).names_kueue
+
+
 def test_only_annotations_that_mean_something_are_kept() -> None:
     """Others can be large, and change often."""
     kept = {
