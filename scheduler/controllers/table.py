@@ -26,8 +26,9 @@ from scheduler.controllers.gangs.group_states import GroupStates
 from scheduler.controllers.gangs.reservation import RESERVE_S
 from scheduler.controllers.gangs.scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
-from scheduler.controllers.mig_config import MigConfigController
-from scheduler.controllers.mig_partition import TIMEOUT_S, PartitionController
+from scheduler.controllers.mig.coming_room import ComingRoom
+from scheduler.controllers.mig.mig_config import MigConfigController
+from scheduler.controllers.mig.mig_partition import TIMEOUT_S, PartitionController
 from scheduler.controllers.migration.controller import MigrationController, NoMigration
 from scheduler.controllers.migration.planner import PlannerSettings
 from scheduler.controllers.node_avoidance import NodeAvoidance
@@ -58,14 +59,16 @@ from scheduler.state.scheduler_state import SchedulerState
 class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration; ``reserve_s`` is how long a gang reserves room.
 
-    ``mig_config`` is the pipeline of a scheduler that sets the MIG config of nodes; ``migrations``
-    is None for a scheduler that never migrates pods.
+    ``pipeline`` tells which pods will fit on nodes that get another MIG layout; with
+    ``relabels_nodes`` the scheduler changes layouts itself. ``migrations`` is None for a scheduler
+    that never migrates pods.
     """
 
     avoidance: Timings = Timings()
     partition_timeout_s: float = TIMEOUT_S
     reserve_s: float = RESERVE_S
-    mig_config: Pipeline | None = None
+    pipeline: Pipeline | None = None
+    relabels_nodes: bool = False
     migrations: PlannerSettings | None = None
 
 
@@ -79,7 +82,8 @@ def settings_of(config: Config) -> ControllerSettings:
         avoidance=config.avoidance,
         partition_timeout_s=config.mig.partition_timeout_s,
         reserve_s=config.gang.reserve_seconds,
-        mig_config=config.pipeline() if config.mig.relabel_nodes else None,
+        pipeline=config.pipeline(),
+        relabels_nodes=config.mig.relabel_nodes,
         migrations=PlannerSettings(
             mode=restore.mode_word(), timings=restore.timings(), rules=config.rules()
         ),
@@ -134,8 +138,14 @@ class Controllers:
         groups = (GroupStates(cluster, wall), GroupOwners(cluster))
         shared = (state, self.bindings, self.avoidance, self.preemption, rejects)
         self.gangs = GangScheduling(*shared, groups[0], settings.reserve_s)
+        coming = ComingRoom(state, settings.pipeline, self.partitions.awaiting)
         self.nominations = NominationExpiry(
-            cluster, lambda pod: cluster.nominations.awaited(pod) or self.partitions.awaited(pod)
+            cluster,
+            lambda pod: (
+                cluster.nominations.awaited(pod)
+                or self.partitions.awaited(pod)
+                or coming.awaited(pod)
+            ),
         )
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
@@ -170,6 +180,7 @@ class Controllers:
             *preparing,
             self.gangs,
             *groups,
+            coming,
             self.nominations,
             *recreation,
             Gauges(metrics, state),
@@ -198,9 +209,9 @@ def _mig_config(
     wall: Callable[[], float],
     settings: ControllerSettings,
 ) -> MigConfigController | None:
-    if settings.mig_config is None:
+    if settings.pipeline is None or not settings.relabels_nodes:
         return None
-    return MigConfigController(state, avoidance, wall, settings.mig_config)
+    return MigConfigController(state, avoidance, wall, settings.pipeline)
 
 
 def _migrations(
