@@ -125,12 +125,10 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
     waits_for: str = ""
 
 
-GROUP_LABELS: Final = (well_known.GROUP, *COSCHEDULING_LABELS, well_known.KUEUE_GROUP)
-GROUP_ANNOTATIONS: Final = (
-    "scheduling.k8s.io/group-name",
-    "scheduling.volcano.sh/group-name",
-    "pod-group-name",
+GROUP_LABELS: Final = (
+    *(well_known.GROUP, *COSCHEDULING_LABELS, well_known.KUEUE_GROUP, well_known.GROVE_GANG),
 )
+GROUP_ANNOTATIONS: Final = (*well_known.VOLCANO_GROUPS, well_known.KAI_GROUP)
 #: A member of a group with an unknown name.
 UNNAMED_GROUP: Final = "?"
 
