@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, Protocol
 
 import msgspec
@@ -43,6 +44,7 @@ from scheduler.framework.decision import (
     PreBindStep,
 )
 from scheduler.framework.pipeline import Pipeline
+from scheduler.model.pods.pod import Pod
 from scheduler.report.containment import Containment
 from scheduler.report.events.device_events import DeviceEvents
 from scheduler.report.events.migration_events import MigrationEvents
@@ -52,6 +54,7 @@ from scheduler.report.gauges import Gauges
 from scheduler.report.metrics import Metrics
 from scheduler.state.breakers.circuit import Timings
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
+from scheduler.state.cache.cluster import Cluster
 from scheduler.state.effects import Effects
 from scheduler.state.scheduler_state import SchedulerState
 
@@ -138,15 +141,8 @@ class Controllers:
         groups = (GroupStates(cluster, wall), GroupOwners(cluster))
         shared = (state, self.bindings, self.avoidance, self.preemption, rejects)
         self.gangs = GangScheduling(*shared, groups[0], settings.reserve_s)
-        coming = ComingRoom(state, settings.pipeline, self.partitions.awaiting)
-        self.nominations = NominationExpiry(
-            cluster,
-            lambda pod: (
-                cluster.nominations.awaited(pod)
-                or self.partitions.awaited(pod)
-                or coming.awaited(pod)
-            ),
-        )
+        self.coming = ComingRoom(state, settings.pipeline, self.partitions.awaiting)
+        self.nominations = NominationExpiry(cluster, partial(self._awaited, cluster))
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
@@ -180,11 +176,16 @@ class Controllers:
             *preparing,
             self.gangs,
             *groups,
-            coming,
+            self.coming,
             self.nominations,
             *recreation,
             Gauges(metrics, state),
         )
+
+    def _awaited(self, cluster: Cluster, pod: Pod) -> str:
+        """The node where capacity is being made for a pod; empty if there is none."""
+        held = cluster.nominations.awaited(pod)
+        return held or self.partitions.awaited(pod) or self.coming.awaited(pod)
 
     def begin(self, placement: PendingPlacement, now: float) -> Effects:
         """Begin what has to be done before the Binding; each controller completes its own step."""

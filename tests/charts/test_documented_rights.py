@@ -30,7 +30,9 @@ def test_right_to_read_groups_is_that_of_the_named_source(
         if each["kind"] == "ClusterRole" and each["metadata"]["name"] == "gpu-scheduler-groups"
     ]
 
-    assert role["rules"] == [{"apiGroups": [group], "resources": [kind], "verbs": ["list", "watch"]}]
+    assert role["rules"] == [
+        {"apiGroups": [group], "resources": [kind], "verbs": ["list", "watch"]}
+    ]
 
 
 def test_default_release_creates_exactly_the_documented_cluster_roles() -> None:
