@@ -102,7 +102,7 @@ test-charts: controlplane ## charts and what is delivered with them, through the
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## tests on real Kubernetes API servers: files run two at a time, each worker starts its own
-	$(BIN)/pytest -n 2 --dist loadfile --durations=15 tests/controlplane $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=15 tests/controlplane $(PYTEST_ARGS)
 
 .PHONY: e2e
 e2e: controlplane ## delivery and fake GPUs on a real kubelet (root; the first time it builds for 13 min)

@@ -2,8 +2,9 @@
 
 Each team wants a constant number of GPUs: a job that ends is submitted again. After an hour the
 demand of some teams changes. In the last third of each hour no job ends, so the demand is steady.
-Entitled work that finds no room takes back what others borrowed; a victim ends after a grace time
-and waits again. The last line is JSON::
+Entitled work that finds no room takes back what others borrowed, as the scheduler decides it and
+``controllers/preemption`` carries it out; a victim ends after a grace time and waits again. The
+last line is JSON::
 
     {"fairness_error_points": ..., "evictions_steady": ..., "entitled_wait_max_s": ...}
 
@@ -24,22 +25,26 @@ from typing import Final
 
 import msgspec
 
+from scheduler.controllers.preemption import PreemptionController
 from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.decide.teams.reclaim import Reclaim, plan_reclaim
-from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
+from scheduler.model.actions import PreemptPods
 from scheduler.model.node import Node
-from scheduler.model.pods.pod import Pod
+from scheduler.model.pods.pod import Owner, Pod
 from scheduler.model.teams.amount import MIB_PER_GB, NOTHING, SLICE, GpuAmount
 from scheduler.model.teams.team import Team, TeamTable
 from scheduler.plugins import default_pipeline
+from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption
+from scheduler.state.effects import Effects
 from scheduler.state.fold import fold, notify_queue
 from scheduler.state.queue.requeue_conditions import requeue_condition
 from scheduler.state.scheduler_state import empty_state
+from scheduler.state.teams.awaited import awaited
 
 HOUR_S: Final = 3600.0
 GRACE_S: Final = 30.0
@@ -73,14 +78,15 @@ class Simulation:
         nodes: int,
         seed: int,
         sizes: Sequence[int] = (1, 2, 4),
+        priorities: Sequence[int] = (0,),
         *,
         jobs_end: bool = True,
     ) -> None:
         #: Whether jobs end by themselves; if not, the demand stays as it is.
         self.jobs_end = jobs_end
         self._rng = random.Random(seed)
-        self._sizes = sizes
-        pipeline = default_pipeline(Settings())
+        self._sizes, self._priorities = sizes, priorities
+        pipeline = default_pipeline(Settings(preemption="own"))
         self._pipeline = pipeline
         state = empty_state(
             pipeline.scheduler_name,
@@ -88,14 +94,19 @@ class Simulation:
             equivalence_of=pipeline.equivalence_class,
         )
         self.cluster, self._queue = state.cluster, state.queue
+        self._preemption = PreemptionController(self.cluster, Metrics(pipeline.scheduler_name))
         self.table = TeamTable(
             teams={
                 name: Team(name=name, guarantee=WHOLE.times(count))
                 for name, count in guarantees.items()
-            }
+            },
+            min_runtime_s=0,
         )
         self.now = 0.0
         self.evicted_at: list[float] = []
+        self.taken_back: list[PreemptPods] = []
+        #: How often a team took back more than it lacked.
+        self.above_guarantee = 0
         self.entitled_wait_max_s = 0.0
         self.decisions = 0
         self.gpus = nodes * GPUS_OF_A_NODE
@@ -105,19 +116,22 @@ class Simulation:
         self._ends: list[tuple[float, str]] = []
         self._victim_ends: list[tuple[float, str]] = []
         self._worked = 0.0
-        self._ending: set[str] = set()
         self._entitled_since: dict[str, float] = {}
-        #: Pods that were rejected, and those of them for which victims end until then.
+        #: Pods that were rejected.
         self._waiting: dict[str, Pod] = {}
-        self._asked: dict[str, float] = {}
         self._number = 0
         self._apply(self.cluster.set_teams(self.table))
         for number in range(nodes):
             self._apply(fold(self.cluster, ev.NodeUpdated(_node(f"n{number:03}"))))
 
     def set_demand(self, demand: Mapping[str, int]) -> None:
-        """How many GPUs each team wants from now on; jobs that run above that end by themselves."""
+        """How many GPUs each team wants from now on: it deletes what waits above that, the newest
+        first; jobs that run above that end by themselves.
+        """
         self._demand = dict(demand)
+        for pod in sorted(self._waiting.values(), key=lambda one: one.created, reverse=True):
+            if self._wanted[pod.namespace] > self._demand[pod.namespace]:
+                self._withdraw(pod)
         for name in demand:
             self._fill(name)
 
@@ -133,12 +147,13 @@ class Simulation:
         for ends, until in ((self._victim_ends, self.now), (self._ends, self._worked)):
             while ends and ends[0][0] <= until:
                 self._end(heapq.heappop(ends)[1])
+        self._carry_out(self._preemption.tick(self.now, leads=True))
         self._decide()
         entitled = self._entitled()
         for uid in self._entitled_since.keys() - {one.uid for one in entitled}:
             del self._entitled_since[uid]
         for pod in entitled:
-            self._reclaim(pod)
+            self._entitled_since.setdefault(pod.uid, self.now)
 
     def shares(self) -> dict[str, float]:
         """What each team uses, in GPUs."""
@@ -187,6 +202,8 @@ class Simulation:
             created=f"{self._number:09}",
             scheduler_name=self._pipeline.scheduler_name,
             requests={well_known.GPU: size},
+            priority=self._priorities[self._number % len(self._priorities)],
+            owner=Owner(kind="ReplicaSet", name=name, uid=name),
         )
         self._apply(fold(self.cluster, ev.PodUpdated(pod)))
 
@@ -194,10 +211,15 @@ class Simulation:
         pod = self.cluster.pods.get(uid)
         if pod is None:
             return
-        self._ending.discard(uid)
         self._wanted[pod.namespace] -= pod.requests[well_known.GPU]
-        self._apply(fold(self.cluster, ev.PodDeleted(uid)))
+        self._fold(ev.PodDeleted(uid))
         self._fill(pod.namespace)
+
+    def _withdraw(self, pod: Pod) -> None:
+        """A team does not want a waiting job any more."""
+        del self._waiting[pod.uid]
+        self._wanted[pod.namespace] -= pod.requests[well_known.GPU]
+        self._fold(ev.PodDeleted(pod.uid))
 
     def _decide(self) -> None:
         while (entry := self._queue.pop(self.now)) is not None:
@@ -208,20 +230,58 @@ class Simulation:
                 self._bind(decision)
                 continue
             assert isinstance(decision, Rejection)
+            if decision.nominated_node:  # as the loop does: it waits alone
+                nominated = decision.nominated_node
+                entry.pod = msgspec.structs.replace(entry.pod, nominated_node=nominated)
             condition = requeue_condition(decision.diagnosis, decision.node_name)
             self._queue.add_unschedulable(entry, condition, self.now)
             self._waiting[entry.pod.uid] = entry.pod
+            if isinstance(decision, Preemption):
+                self._carry_out(self._preemption.begin(decision, self.now))
+            elif not decision.nominated_node:
+                self._carry_out(self._preemption.give_up(entry.pod))
+
+    def _carry_out(self, effects: Effects) -> None:
+        for effect in effects:
+            if isinstance(effect, PreemptPods):
+                self._preempt(effect)
+            elif isinstance(effect, ev.Change):
+                self._apply((effect,))
+
+    def _preempt(self, action: PreemptPods) -> None:
+        """The API server takes the deletions; the victims end after the grace time."""
+        if action.is_reclaim:
+            self.taken_back.append(action)
+            self._check(action.preemptor)
+        for victim in action.victims:
+            self.evicted_at.append(self.now)
+            going = msgspec.structs.replace(victim, is_deleting=True, is_preempted=True)
+            self._fold(ev.PodUpdated(going))
+            heapq.heappush(self._victim_ends, (self.now + GRACE_S, victim.uid))
+        results = tuple(ev.VictimResult(one, ev.VictimOutcome.DELETED) for one in action.victims)
+        ended = ev.PreemptionEnded(action.preemptor, action.node_name, results)
+        self._carry_out(self._preemption.handle(ended, self.now))
+
+    def _check(self, preemptor: Pod) -> None:
+        """With all that is nominated for it the team has to stay inside its guarantee."""
+        teams, team = self.cluster.teams, self.table.teams[preemptor.namespace]
+        nominated = self.cluster.nominated
+        more = awaited(teams, team, nominated, (), preemptor.priority)
+        self.above_guarantee += not teams.is_entitled(team, more)
+
+    def _fold(self, event: ev.PodUpdated | ev.PodDeleted) -> None:
+        self._apply(fold(self.cluster, event))
+        self._carry_out(self._preemption.handle(event, self.now))
 
     def _bind(self, placement: Placement) -> None:
         pod = placement.pod
         self._waiting.pop(pod.uid, None)
-        self._asked.pop(pod.uid, None)
         since = self._entitled_since.pop(pod.uid, self.now)
         self.entitled_wait_max_s = max(self.entitled_wait_max_s, self.now - since)
         assumption = Assumption(placement.node_name, placement.devices)
         self._apply(self.cluster.assume(pod, assumption))
         bound = msgspec.structs.replace(pod, node_name=placement.node_name)
-        self._apply(fold(self.cluster, ev.PodUpdated(bound)))
+        self._fold(ev.PodUpdated(bound))
         runs_s = self._rng.uniform(0.1, 0.5) * HOUR_S
         heapq.heappush(self._ends, (self._worked + runs_s, pod.uid))
 
@@ -241,21 +301,6 @@ class Simulation:
             else:
                 is_over.add(name)
         return found
-
-    def _reclaim(self, pod: Pod) -> None:
-        self._entitled_since.setdefault(pod.uid, self.now)
-        if self._asked.get(pod.uid, 0.0) > self.now:
-            return  # its victims are ending
-        found = plan_reclaim(self.cluster, (pod,), self._pipeline, self._may_end)
-        if isinstance(found, Reclaim):
-            self._asked[pod.uid] = self.now + GRACE_S + STEP_S
-            for victim in found.victims:
-                self.evicted_at.append(self.now)
-                self._ending.add(victim.uid)
-                heapq.heappush(self._victim_ends, (self.now + GRACE_S, victim.uid))
-
-    def _may_end(self, pod: Pod) -> bool:
-        return pod.uid not in self._ending
 
     def _apply(self, changes: Sequence[ev.Change]) -> None:
         def condition_at(pod: Pod, name: str) -> object:

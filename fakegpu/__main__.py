@@ -63,7 +63,7 @@ def _node(options: argparse.Namespace) -> int:
         package = _PACKAGES.get((error.name or "").partition(".")[0])
         if package is None:
             raise
-        hint = f"{package} is missing; install the extra: pip install 'gpu-scheduler[fakegpu]'"
+        hint = f"{package} is missing; install the wheel with its extra fakegpu"
         raise ConfigError(hint) from error
 
     config = load(options.config, os.environ)

@@ -13,7 +13,9 @@ from typing import Final
 try:
     import click
 except ModuleNotFoundError:
-    sys.exit("gpuctl: install it as: pipx install 'gpu-scheduler[cli]'")
+    sys.exit(
+        "gpuctl: install the wheel with its extra cli: pipx install 'gpu-scheduler[cli] @ WHEEL'"
+    )
 
 #: Command -> its module and its summary.
 COMMANDS: Final = {

@@ -35,6 +35,7 @@ from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.watch import informers
 from scheduler.watch.client import TIMEOUT_S, ApiError, Client
 
+_NOT_COUNTED: Final = "you may not list {}; they are not counted"
 FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 LEADER, API, NAMESPACE = "leader", "api", "namespace"
@@ -61,7 +62,7 @@ async def read_capacity(
     async def of_api(client: Client) -> tuple[Capacity, list[str]]:
         return await _of_api(access, client, detail)
 
-    async def of_namespace(client: Client, own: str) -> Capacity:
+    async def of_namespace(client: Client, own: str) -> tuple[Capacity, list[str]]:
         return await _of_namespace(client, own, (await our_scheduler(client, access)).name)
 
     asks = Asks(lambda url: _of_leader(url, detail), of_api, of_namespace)
@@ -73,15 +74,15 @@ Answer = TypeVar("Answer")
 
 
 class Asks(Generic[Answer]):
-    """How the three sources are asked: the leader by its URL, then the API server for everything
-    with what is missing, then for one namespace. ApiError: the user has not the rights.
+    """How the three sources are asked: the leader by its URL, then the API server for everything,
+    then for one namespace, both with what is missing. ApiError: the user has not the rights.
     """
 
     def __init__(
         self,
         leader: Callable[[str], Awaitable[Answer]],
         api: Callable[[Client], Awaitable[tuple[Answer, list[str]]]],
-        namespace: Callable[[Client, str], Awaitable[Answer]],
+        namespace: Callable[[Client, str], Awaitable[tuple[Answer, list[str]]]],
     ) -> None:
         self.leader = leader
         self.api = api
@@ -140,11 +141,11 @@ async def _first(
         if error.status != FORBIDDEN:
             raise
     try:
-        answer = await asks.namespace(client, own)
+        answer, missing = await asks.namespace(client, own)
     except ApiError as error:
-        raise NotReached(error.message or str(error)) from error
+        raise targets.not_listed(error) from error
     note = f"only namespace {own}: you may not list nodes and all pods (a ClusterRole with both)"
-    return Found(NAMESPACE, own, answer, *notes, note)
+    return Found(NAMESPACE, own, answer, *notes, note, *missing)
 
 
 def _answer(source: str, own: str, capacity: Capacity, *notes: str) -> CapacityAnswer:
@@ -206,7 +207,7 @@ async def list_state(access: Access, client: Client) -> tuple[ListedState, list[
     ):
         if isinstance(items, ApiError) and source not in needed:
             if items.status == FORBIDDEN:
-                missing.append(f"you may not list {source.kind}; they are not counted")
+                missing.append(_NOT_COUNTED.format(source.kind))
             continue
         if isinstance(items, BaseException):
             raise items
@@ -226,7 +227,9 @@ def _since(pod: Pod, now: float) -> float:
 # --- from one namespace -----------------------------------------------------------------------
 
 
-async def _of_namespace(client: Client, namespace: str, scheduler_name: str) -> Capacity:
+async def _of_namespace(
+    client: Client, namespace: str, scheduler_name: str
+) -> tuple[Capacity, list[str]]:
     """What the pods of a namespace request, and its quotas; ApiError without the right to list."""
     pods = await targets.read_pods(client, namespace)
     now = time.time()
@@ -250,24 +253,28 @@ async def _of_namespace(client: Client, namespace: str, scheduler_name: str) -> 
             )
             summary.add_waiting(namespace, amounts, waits_s)
             waiting.append(entry)
-    return Capacity(
+    quotas, missing = await _quotas(client, namespace)
+    capacity = Capacity(
         api_version=API_VERSION,
         leads=True,
         time=micro_time(datetime.now(UTC)),
         nodes_total=0,
-        namespaces=summary.namespaces(await _quotas(client, namespace)),
+        namespaces=summary.namespaces(quotas),
         nodes=tuple(
             NodeDevices(node=name, holders=tuple(found)) for name, found in sorted(holders.items())
         ),
         waiting=tuple(waiting),
     )
+    return capacity, missing
 
 
-async def _quotas(client: Client, namespace: str) -> Sequence[Quota]:
+async def _quotas(client: Client, namespace: str) -> tuple[Sequence[Quota], list[str]]:
     path = f"/api/v1/namespaces/{namespace}/resourcequotas"
     source = msgspec.structs.replace(informers.QUOTAS, path=path)
     try:
         listed = source.decode_list(await items_of(client, source))
-    except ApiError:
-        return ()
-    return listed.quotas if isinstance(listed, QuotasReplaced) else ()
+    except ApiError as error:
+        if error.status != FORBIDDEN:
+            raise
+        return (), [_NOT_COUNTED.format(source.kind)]
+    return listed.quotas if isinstance(listed, QuotasReplaced) else (), []

@@ -190,8 +190,12 @@ def forward_command(access: Access, pod: str | None, local: str = str(DECISIONS_
 
 
 def by_hand(access: Access, pod: str | None, command: str) -> tuple[str, str]:
-    """The two commands for a manual port-forward; the first needs its own terminal."""
-    forward = shlex.join(forward_command(access, pod))
+    """An admin's two commands for a manual port-forward; the first needs its own terminal.
+
+    The kubeconfig is left out: it has the identity of a user without the right to forward.
+    """
+    theirs = msgspec.structs.replace(access, kubeconfig=None)
+    forward = shlex.join(forward_command(theirs, pod))
     return forward, f"{command} --server http://127.0.0.1:{DECISIONS_PORT}"
 
 

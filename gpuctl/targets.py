@@ -24,7 +24,7 @@ from scheduler.watch import paged_list
 from scheduler.watch.client import ApiError, Client, Unreachable
 from scheduler.watch.decode.pods import POD, to_pod
 
-NOT_FOUND: Final = 404
+FORBIDDEN, NOT_FOUND = 403, 404
 PAGE: Final = 500
 #: Pods that a command reads from the API server.
 PODS_MAX: Final = 150_000
@@ -140,11 +140,14 @@ async def pods_of(client: Client, access: Access, scope: Scope, words: Sequence[
     NotReached names the namespace in which a word has no pod.
     """
     space = await scope.space(access)
-    if not words:
-        return await read_pods(client, space, scope.selector)
     found: dict[str, Pod] = {}
-    for target in map(parse, words):
-        found |= {pod.key: pod for pod in await _pods_of(client, target, space, scope)}
+    try:
+        if not words:
+            return await read_pods(client, space, scope.selector)
+        for target in map(parse, words):
+            found |= {pod.key: pod for pod in await _pods_of(client, target, space, scope)}
+    except ApiError as error:
+        raise not_listed(error) from error
     return list(found.values())
 
 
@@ -212,6 +215,14 @@ async def selected_pods(access: Access, scope: Scope) -> set[str]:
 async def read_pods(client: Client, namespace: str | None, selector: str = "") -> list[Pod]:
     """The pods of a namespace, or of all; ApiError without the right to list them."""
     return await _list(client, namespace, {"labelSelector": selector} if selector else {})
+
+
+def not_listed(error: ApiError) -> NotReached:
+    """The error of a list of pods, with the option that helps a user of some namespaces."""
+    text = error.message or str(error)
+    if error.status == FORBIDDEN:
+        text += "; pass -n with a namespace whose pods you may list"
+    return NotReached(text)
 
 
 async def _list(client: Client, namespace: str | None, params: dict[str, str]) -> list[Pod]:

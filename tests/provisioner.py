@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from tests.storage import HOSTNAME, SELECTED
-from tools.controlplane import ApiError, Client
+from tools.controlplane import ApiError, Client, wait_until
 
 Json = dict[str, Any]
 
@@ -55,6 +55,10 @@ class Provisioner:
                 self._client.patch(path, {"metadata": {"finalizers": None}})
                 self._client.delete_if_there(path)
         assert self.failure is None, self.failure
+
+    def wait_selected(self, count: int) -> None:
+        """Wait until so many answers are noted: others may act on one before its thread goes on."""
+        wait_until(lambda: len(self.selected) >= count, what=f"{count} answers")
 
     def _run(self) -> None:
         try:

@@ -15,9 +15,10 @@ import yaml
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.process import Running, put_aside, start, tail
-from tools.product import LEASE, ROOT, START_S, ProductError, merged
+from tools.product import LEASE, ROOT, START_S, ProductError, merged, release_lease
 
 NAMESPACE: Final = "gpu-operator"
+LEASE_PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/fake-gpu-operator"
 APPLY: Final = "application/apply-patch+yaml"
 ACCOUNT: Final = f"{NAMESPACE}/fake-gpu-operator"
 
@@ -107,6 +108,10 @@ class FakeOperator:
         if self._program is not None:
             self._program.kill()
             self._program = None
+
+    def free_lease(self) -> None:
+        """Release the lease of a killed leader: the next one need not wait for its expiry."""
+        release_lease(self._plane, LEASE_PATH)
 
     @property
     def pid(self) -> int:

@@ -40,11 +40,19 @@ MANIFESTS: Final = (
 _SCOPE: Final = """expression: '"ours"'"""
 #: The victims of preemption in cluster/fencing-policy.yaml; likewise.
 _VICTIMS: Final = """expression: '"own"'"""
-START_S: Final = 60.0
+START_S: Final = 120.0
 #: The log lines of a scheduler after the first election.
 SETTLED: Final = ("leading", "another replica is the leader")
-#: Short durations, so that a failover does not delay a demo or a test.
-LEASE: Final = {"leaseDurationS": 4, "renewDeadlineS": 3, "retryPeriodS": 0.5}
+CACHES_SYNCED: Final = "caches synced"
+WEBHOOK_READY: Final = "Webhook server ready"
+#: The defaults, so that a slow machine costs no leadership; a standby looks more often.
+LEASE: Final = {"leaseDurationS": 15, "renewDeadlineS": 10, "retryPeriodS": 0.5}
+#: Of several replicas of which one is killed.
+SHORT_LEASE: Final = {"leaseDurationS": 4, "renewDeadlineS": 3, "retryPeriodS": 0.5}
+REGISTRATION_PATH: Final = (
+    f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}"
+)
+LEASE_PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gpu-scheduler"
 
 
 class ProductError(Exception):
@@ -123,10 +131,13 @@ class Product:
         # One command: kubectl reads the API's schemas in each.
         text = "\n---\n".join(map(self._manifest, MANIFESTS))
         self.plane.kubectl("apply", "-f", "-", input=text)
-        self.start_scheduler()
+        self._run_scheduler()
+        if webhook:
+            self._run_webhook()
+        self._wait("scheduler", CACHES_SYNCED)
         self._wait("scheduler", *SETTLED)
         if webhook:
-            self.start_webhook()
+            self._wait("webhook", WEBHOOK_READY)
             self.register()
 
     def _manifest(self, name: str) -> str:
@@ -139,16 +150,23 @@ class Product:
 
     def start_scheduler(self) -> None:
         """Start the scheduler with its ServiceAccount and wait until its caches are filled."""
+        self._run_scheduler()
+        self._wait("scheduler", CACHES_SYNCED)
+
+    def _run_scheduler(self) -> None:
         path = self.directory / "scheduler.yaml"
         path.write_text(yaml.safe_dump(self._config), encoding="utf-8")
         kubeconfig = self._kubeconfig or self.plane.kubeconfig_for(ACCOUNT)
         words = ["scheduler", "--config", str(path), "--kubeconfig", str(kubeconfig)]
         words += ["--log-json"] if self._log_json else []
         self._start("scheduler", words)
-        self._wait("scheduler", "caches synced")
 
     def start_webhook(self) -> None:
         """Start the webhook and wait until it is ready."""
+        self._run_webhook()
+        self._wait("webhook", WEBHOOK_READY)
+
+    def _run_webhook(self) -> None:
         certificates = self.directory / "certs"
         certificates.mkdir(exist_ok=True)
         pair = self.plane.serving_certificate("webhook", (LOOPBACK, WEBHOOK_NAME))
@@ -161,7 +179,6 @@ class Product:
         if self._aggregated:
             words += ["--decisions-port", str(self.aggregated_port)]
         self._start("webhook", words)
-        self._wait("webhook", "Webhook server ready")
 
     def register(self, port: int | None = None) -> None:
         """Register the webhook with the API server, and wait until it is called.
@@ -182,7 +199,7 @@ class Product:
 
     def unregister(self) -> None:
         """Delete the webhook's registration."""
-        self.plane.kubectl("delete", "mutatingwebhookconfiguration", NAME, "--ignore-not-found")
+        self.plane.client.delete_if_there(REGISTRATION_PATH)
 
     def _is_called(self) -> bool:
         probe = {
@@ -201,6 +218,10 @@ class Product:
     def kill(self, name: str) -> None:
         """Send SIGKILL to one program, like a crash."""
         self._programs.pop(name).kill()
+
+    def free_lease(self) -> None:
+        """Release the lease of a killed leader: the next one need not wait for its expiry."""
+        release_lease(self.plane, LEASE_PATH)
 
     def stop(self, name: str) -> None:
         """Stop one program with SIGTERM, like the kubelet."""
@@ -250,6 +271,11 @@ class Product:
             return any(line in said for line in lines)
 
         wait_until(is_ready, what=f"{name} to say {' or '.join(lines)}", timeout_s=START_S)
+
+
+def release_lease(plane: ControlPlane, path: str) -> None:
+    """What a leader writes at its end."""
+    plane.client.patch(path, {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}})
 
 
 def merged(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _write(answer: CapacityAnswer, what: str, sort: str, output: str, *, idle: b
     elif what == PODS:
         show(top_output.pods(answer, is_idle=idle))
     elif what == NAMESPACES:
-        show(top_output.namespaces(capacity.namespaces))
+        show(top_output.by_namespace(answer))
     else:
         show(top_output.overview(answer))
 

@@ -18,15 +18,18 @@ import msgspec
 from gpuctl import cluster_access
 from gpuctl.cluster_access import Access
 from gpuctl.doctor.finding import Finding
+from gpuctl.input_error import NotReached
 from gpuctl.options import Strict, in_cluster, output_format
 from gpuctl.our_scheduler import our_scheduler
 from gpuctl.verify.result import Result
 from gpuctl.verify.run import Options, Stop
 from gpuctl.verify.run import verify as run_checks
+from scheduler.watch.client import ApiError
 
 FAILS: Final = 2
 NO_ANSWER: Final = 1
 BY_SIGNAL: Final = 128
+FORBIDDEN: Final = 403
 ABOUT_WIDTH: Final = 10
 #: It needs no program of its own: nvidia-smi comes from the node.
 IMAGE: Final = "busybox:1.36"
@@ -102,12 +105,22 @@ async def _result(options: Options, *, is_quiet: bool) -> tuple[Result, int]:
         scheduler = await our_scheduler(client, options.access)
         options = msgspec.structs.replace(options, scheduler=scheduler.name)
         show = _silent if is_quiet else _show
-        result = await run_checks(client, options, show, _note, stop)
+        try:
+            result = await run_checks(client, options, show, _note, stop)
+        except ApiError as error:
+            raise NotReached(_no_namespace(error)) from error
     if numbers:
         return result, BY_SIGNAL + numbers[0]
     if result.ended_by:
         return result, NO_ANSWER
     return result, FAILS if result.failed else 0
+
+
+def _no_namespace(error: ApiError) -> str:
+    text = error.message or str(error)
+    if error.status != FORBIDDEN:
+        return text
+    return f"{text}; verify needs the rights of an administrator (docs/verify.md)"
 
 
 def _note(text: str) -> None:

@@ -86,9 +86,10 @@ async def read_cost(
         parts = report.take(with_nodes=with_nodes, with_pods=with_pods, label=label)
         return finish(parts), missing
 
-    async def by_namespace(client: Client, own: str) -> Cost:
+    async def by_namespace(client: Client, own: str) -> tuple[Cost, list[str]]:
         table = _Table(prices) if prices is not None else await _of_config_map(client, access)
-        return cost_of_pods(await targets.read_pods(client, own), table.table, table.problem, label)
+        pods = await targets.read_pods(client, own)
+        return cost_of_pods(pods, table.table, table.problem, label), []
 
     asks = Asks(by_leader, by_api, by_namespace)
     leader = None if prices is not None else server

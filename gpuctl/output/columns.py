@@ -2,12 +2,13 @@
 
 In a narrow terminal the optional columns are dropped, the last one first. If the rest does not fit
 either, a row becomes a block of lines. Only prose is wrapped, between words: a name stays whole, so
-that it can be copied.
+that it can be copied, also one within prose. Only a list without spaces is split.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from textwrap import TextWrapper
 from typing import Final
 
 from rich.align import Align
@@ -50,7 +51,7 @@ class Columns:
             if self._least(shown) <= options.max_width:
                 yield from self._table(shown, options.max_width)
                 return
-        yield from self._blocks(shown)
+        yield from self._blocks(console, shown, options.max_width)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         every = range(len(self._headers))
@@ -66,11 +67,26 @@ class Columns:
             yield row[at].plain
 
     def _least(self, shown: Sequence[int]) -> int:
-        widths = [
-            min(self._width(at), PROSE_MIN) if self._headers[at] in self._prose else self._width(at)
-            for at in shown
-        ]
-        return sum(widths) + _GAP * (len(shown) - 1)
+        return sum(map(self._least_of, shown)) + _GAP * (len(shown) - 1)
+
+    def _least_of(self, at: int) -> int:
+        """The width below which a name of the column would be split."""
+        width = self._width(at)
+        if self._headers[at] not in self._prose:
+            return width
+        names = (cell_len(word) for text in self._texts(at) for word in _names(text))
+        return min(width, max(PROSE_MIN, *names))
+
+    def _fitted(self, shown: Sequence[int], width: int) -> list[int]:
+        """The widths of columns in a terminal: prose shares what the others leave."""
+        least = [self._least_of(at) for at in shown]
+        wanted = [self._width(at) - few for at, few in zip(shown, least, strict=True)]
+        rest = width - sum(least) - _GAP * (len(shown) - 1)
+        for left, number in enumerate(sorted(range(len(shown)), key=wanted.__getitem__)):
+            more = min(wanted[number], rest // (len(shown) - left))
+            least[number] += more
+            rest -= more
+        return least
 
     def _table(self, shown: Sequence[int], width: int) -> RenderResult:
         widths = [self._width(at) for at in shown]
@@ -79,7 +95,7 @@ class Columns:
         if sum(widths) + _GAP * (len(shown) - 1) <= width and not is_multiline:
             yield self._lines(shown, widths)
         else:
-            yield self._wrapped(shown)
+            yield self._wrapped(shown, self._fitted(shown, width))
 
     def _lines(self, shown: Sequence[int], widths: Sequence[int]) -> Text:
         """The table where nothing wraps: rich.Table needs ten times as long for it."""
@@ -94,30 +110,42 @@ class Columns:
             lines.append(line)
         return Text("\n", no_wrap=True, overflow="ignore").join(lines)
 
-    def _wrapped(self, shown: Sequence[int]) -> Table:
+    def _wrapped(self, shown: Sequence[int], widths: Sequence[int]) -> Table:
         table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-        for at in shown:
+        for at, width in zip(shown, widths, strict=True):
             header = self._headers[at]
             is_prose = header in self._prose
             head = Align(Text(header), vertical="bottom")
-            table.add_column(head, overflow="fold", no_wrap=not is_prose)
+            table.add_column(head, overflow="fold", no_wrap=not is_prose, width=width)
         for row in self._rows:
             table.add_row(*(row[at] for at in shown))
         return table
 
-    def _blocks(self, shown: Sequence[int]) -> RenderResult:
+    def _blocks(self, console: Console, shown: Sequence[int], width: int) -> RenderResult:
         names = [self._headers[at].replace("\n", "") for at in shown]
         margin = max(map(len, names), default=0) + _GAP
         for number, row in enumerate(self._rows):
             if number:
                 yield Text("")
             for at, name in zip(shown, names, strict=True):
-                head = Text(f"{name:<{margin}}", style="bold", no_wrap=True, overflow="ignore")
-                if self._headers[at] in self._prose:
-                    line = Table.grid()
-                    line.add_column(no_wrap=True, width=margin)
-                    line.add_column(overflow="fold")
-                    line.add_row(head, row[at])
-                    yield line
-                else:
-                    yield head.append_text(row[at])
+                is_prose = self._headers[at] in self._prose
+                lines = _wrapped(row[at], console, width - margin) if is_prose else (row[at],)
+                head = Text(f"{name:<{margin}}", style="bold")
+                for line in lines:
+                    whole = Text(no_wrap=True, overflow="ignore")
+                    yield whole.append_text(head).append_text(line)
+                    head = Text(" " * margin)
+
+
+def _names(text: str) -> Iterator[str]:
+    """The words that must not be split; a list of amounts may be."""
+    return (word for word in text.split() if "," not in word.rstrip(","))
+
+
+def _wrapped(text: Text, console: Console, width: int) -> Sequence[Text]:
+    """The lines of prose; a name that is longer than a line stays whole."""
+    width = max(width, 1)
+    if max(map(cell_len, _names(text.plain)), default=0) <= width:
+        return list(text.wrap(console, width, overflow="fold"))
+    wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    return [Text(line) for part in text.plain.splitlines() for line in wrapper.wrap(part)]

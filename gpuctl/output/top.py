@@ -144,7 +144,7 @@ def overview(answer: CapacityAnswer) -> RenderableType:
     parts: list[RenderableType] = []
     if answer.capacity.nodes_total:
         parts += [Text(cluster_line(answer.capacity), style="bold"), ""]
-    return Group(*parts, namespaces(answer.capacity.namespaces), *noted(answer))
+    return Group(*parts, by_namespace(answer))
 
 
 def cluster_line(capacity: Capacity) -> str:
@@ -174,6 +174,11 @@ def waiting_line(found: Sequence[NamespaceCapacity]) -> str:
     asked += f", {counted(slices, 'slice')}" if slices else ""
     oldest = duration(max(one.oldest_wait_s for one in found))
     return f"waiting {counted(pods, 'pod')}{asked}, oldest {oldest}"
+
+
+def by_namespace(answer: CapacityAnswer) -> RenderableType:
+    """The namespaces, and the notes of the answer."""
+    return Group(namespaces(answer.capacity.namespaces), *noted(answer))
 
 
 def namespaces(found: Iterable[NamespaceCapacity]) -> RenderableType:

@@ -17,6 +17,8 @@ from gpuctl.output.outlook import summary
 from gpuctl.output.table import headed, show
 from gpuctl.output.text import plain, titled
 from gpuctl.pods.pod_facts import PodFacts
+from scheduler.model.gpu.gpu_memory import in_both_units
+from scheduler.model.mig.tier_nodes import parse_where
 from scheduler.model.pods.standing import ENDED, GATED, GOES, PLACED, WAITS
 from scheduler.model.timestamps import age
 from scheduler.report.decisions.api_types import Admitted, Decided, PodAnswer, Waiting
@@ -120,7 +122,7 @@ def _pod_facts(
     """The content of the pod's object and its events."""
     if wide and facts.standing == WAITS and facts.message:
         yield from _reasons(facts)
-    yield from _given(facts)
+    yield from _given(facts, wide=wide)
     if facts.events and shows_events:
         yield from titled("events", _events(facts, now))
 
@@ -135,8 +137,9 @@ def _reasons(facts: PodFacts) -> Iterable[RenderableType]:
     yield from text.advice(facts.codes)
 
 
-def _given(facts: PodFacts) -> Iterable[RenderableType]:
+def _given(facts: PodFacts, *, wide: bool) -> Iterable[RenderableType]:
     given = facts.given
+    term = f" (term {given.epoch})" if wide and given.epoch else ""
     rows = {
         "devices": given.devices,
         "map index": given.index,
@@ -145,8 +148,8 @@ def _given(facts: PodFacts) -> Iterable[RenderableType]:
         "stepped down": given.fallback,
         "requested": given.original,
         "for its GPU memory": given.memory,
-        "its tier is on nodes with": given.tier_nodes,
-        "decision": given.decision + (f" (term {given.epoch})" if given.epoch else ""),
+        "only nodes with": _nodes_of_tier(given.tier_nodes),
+        "decision": given.decision + term,
     }
     grid = Table.grid(padding=(0, 2))
     for name, content in rows.items():
@@ -154,6 +157,15 @@ def _given(facts: PodFacts) -> Iterable[RenderableType]:
             grid.add_row(name, plain(content))
     if grid.row_count:
         yield from titled("given", grid)
+
+
+def _nodes_of_tier(record: str) -> str:
+    """What the nodes of the granted tier must have."""
+    where = parse_where(record)
+    parts = [f"{key}={value}" for key, value in where.labels]
+    if where.memory_mib:
+        parts.append(f"GPUs of at least {in_both_units(where.memory_mib)}")
+    return ", ".join(parts)
 
 
 def _once(content: str, message: str) -> str:

@@ -15,12 +15,15 @@ import msgspec
 from gpuctl.input_error import InputError
 from gpuctl.simulate.manifests import Document, Raw, object_of
 from scheduler.model import resources
+from scheduler.model.limits import GANG_MEMBERS_MAX
 from scheduler.model.node import Namespace, Node
+from scheduler.model.pods.gang import PodGroup
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import QuantityError
 from scheduler.model.quota import Quota
 from scheduler.watch.decode import nodes, pods
 from scheduler.watch.decode.api_types import Amounts
+from scheduler.watch.decode.groups import api_groups, coscheduling
 from scheduler.watch.decode.quotas import resource_quotas
 
 T = TypeVar("T")
@@ -37,6 +40,8 @@ _WORDS: Final = {
 }
 _QUOTE: Final = ("int", "bool", "float")
 _SIDES: Final = ("limits", "requests")
+#: Of which project a PodGroup is; scheduler-plugins has the same kind.
+_COSCHEDULING: Final = "scheduling.x-k8s.io/"
 _BOUNDS: Final = ("min", "max", "default", "defaultRequest")
 
 
@@ -103,6 +108,18 @@ def to_limits(document: Document) -> tuple[LimitItem, ...]:
             where, problem = bad
             raise document.error(f"spec.limits[{position}].{where}", problem)
     return items
+
+
+def to_pod_group(document: Document, namespace: str) -> PodGroup:
+    """The model's PodGroup, of the API server or of scheduler-plugins."""
+    is_plugin = document.api_version.startswith(_COSCHEDULING)
+    decoder = coscheduling.POD_GROUPS if is_plugin else api_groups.POD_GROUPS
+    raw = {**document.raw, "metadata": {**document.metadata, "namespace": namespace}}
+    group = decoded(decoder, raw, document)
+    if (group.minimum or 0) > GANG_MEMBERS_MAX:
+        path = "spec.minMember" if is_plugin else "spec.schedulingPolicy.gang.minCount"
+        raise document.error(path, f"is {group.minimum}; at most {GANG_MEMBERS_MAX} is possible")
+    return group
 
 
 def to_pod(raw: Raw, document: Document, prefix: str = "") -> Pod:

@@ -1,7 +1,7 @@
 """Feeds objects from files into the simulator in the order of a cluster.
 
     nodes, namespaces, limits, classes,
-    slices, claims                         exist at the start
+    slices, claims, PodGroups              exist at the start
     pods with a uid or a node              passed admission before: running or pending
     pods and workloads                     created in the order of the input
 
@@ -17,7 +17,7 @@ import msgspec
 
 from gpuctl.simulate import dra_objects, packing_report, storage
 from gpuctl.simulate.apiserver_defaults import Priorities, node_with_status
-from gpuctl.simulate.decode import to_namespace, to_node, to_pod, to_quota
+from gpuctl.simulate.decode import to_namespace, to_node, to_pod, to_pod_group, to_quota
 from gpuctl.simulate.engine import Simulator
 from gpuctl.simulate.manifests import Document, object_of, text_of
 from gpuctl.simulate.result import Row, Verdict, to_row
@@ -25,6 +25,7 @@ from gpuctl.simulate.validation import unknown_fields
 from gpuctl.simulate.validation.rejection import check_metadata, check_workload
 from gpuctl.simulate.workload_expansion import EXPANDERS, PlannedPod, bare, expand
 from scheduler.config import Config
+from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
 
 KINDS: Final = {
@@ -38,8 +39,15 @@ KINDS: Final = {
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
     "Job": "batch/v1",
+    "PodGroup": "scheduling.k8s.io/v1beta1",
     **storage.KINDS,
     **dra_objects.KINDS,
+}
+
+#: Other versions that are read, and the PodGroups of scheduler-plugins.
+ALSO_READ: Final = {
+    "PodGroup": ("scheduling.k8s.io/v1alpha3", "scheduling.x-k8s.io/v1alpha1"),
+    **dra_objects.OLDER,
 }
 
 Owner = tuple[str, str, str]
@@ -101,6 +109,9 @@ def add_objects(simulator: Simulator, known: dict[str, list[Document]], namespac
     for kind in storage.KINDS:
         for document in known[kind]:
             simulator.add_storage(storage.to_event(_named(document), namespace))
+    for document in known["PodGroup"]:
+        group = to_pod_group(_named(document), _namespace(document, namespace))
+        simulator.add_event(ev.PodGroupUpdated(group))
     _add_dra(simulator, known, namespace)
 
 
@@ -135,7 +146,7 @@ def by_kind(documents: list[Document]) -> tuple[dict[str, list[Document]], list[
 
 def _is_known(document: Document) -> bool:
     wanted, given = KINDS.get(document.kind), document.api_version
-    if wanted is None or wanted == given or given in dra_objects.OLDER.get(document.kind, ()):
+    if wanted is None or wanted == given or given in ALSO_READ.get(document.kind, ()):
         return wanted is not None
     if not given:
         raise document.error("apiVersion", f"is missing; write apiVersion: {wanted}")

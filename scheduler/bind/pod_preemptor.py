@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -28,6 +29,10 @@ IN_FLIGHT_MAX = 16
 TRIES = 4
 PAUSE_FIRST_S = 0.05
 PAUSE_FACTOR = 5
+
+#: What the condition of a victim says.
+PRIORITY: Final = "preempting to accommodate a higher priority pod"
+RECLAIM: Final = "taking back for a pod inside the guarantee of its team"
 
 #: The pod does not exist any more, or another one has its name.
 GONE = (404, 409)
@@ -67,15 +72,16 @@ class PodPreemptor:
 
     async def _preempt(self, action: PreemptPods) -> None:
         epoch = self._term.epoch
-        results = await asyncio.gather(*(self._one(pod, epoch) for pod in action.victims))
+        why = RECLAIM if action.is_reclaim else PRIORITY
+        results = await asyncio.gather(*(self._one(pod, epoch, why) for pod in action.victims))
         self._inbox.enqueue(PreemptionEnded(action.preemptor, action.node_name, tuple(results)))
 
-    async def _one(self, pod: Pod, epoch: int | None) -> VictimResult:
+    async def _one(self, pod: Pod, epoch: int | None, why: str) -> VictimResult:
         async with self._slots:
-            outcome, message = await self._try(pod, epoch)
+            outcome, message = await self._try(pod, epoch, why)
         return VictimResult(pod, outcome, message)
 
-    async def _try(self, pod: Pod, epoch: int | None) -> tuple[VictimOutcome, str]:
+    async def _try(self, pod: Pod, epoch: int | None, why: str) -> tuple[VictimOutcome, str]:
         problem = ""
         for attempt in range(TRIES):
             if attempt:
@@ -83,7 +89,7 @@ class PodPreemptor:
             if not self._term.leads() or self._term.epoch != epoch:
                 return VictimOutcome.UNSENT, "this process is not the leader any more"
             try:
-                await self._mark(pod, epoch)
+                await self._mark(pod, epoch, why)
                 await self._delete(pod)
             except ApiError as error:
                 problem = error.message
@@ -97,9 +103,9 @@ class PodPreemptor:
                 return VictimOutcome.DELETED, ""
         return VictimOutcome.UNREACHABLE, problem
 
-    async def _mark(self, pod: Pod, epoch: int | None) -> None:
+    async def _mark(self, pod: Pod, epoch: int | None, why: str) -> None:
         """Write the condition; always, because one of a former leader has a lower term."""
-        body = encode_condition(pod, self._name, epoch, self._wall())
+        body = encode_condition(pod, self._name, epoch, self._wall(), why)
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         await self._client.request("PATCH", path, body, content_type=STRATEGIC_PATCH)
 
@@ -113,7 +119,9 @@ class PodPreemptor:
         await self._client.request("DELETE", path, msgspec.json.encode(body))
 
 
-def encode_condition(pod: Pod, scheduler_name: str, epoch: int | None, now: datetime) -> bytes:
+def encode_condition(
+    pod: Pod, scheduler_name: str, epoch: int | None, now: datetime, why: str = PRIORITY
+) -> bytes:
     """The patch of a victim's status; the uid is a precondition.
 
     The disruption controller takes a condition back that is older than two minutes, or has no time.
@@ -123,7 +131,7 @@ def encode_condition(pod: Pod, scheduler_name: str, epoch: int | None, now: date
         "type": well_known.DISRUPTION_TARGET,
         "status": "True",
         "reason": well_known.PREEMPTION_BY_SCHEDULER,
-        "message": f"{scheduler_name}: preempting to accommodate a higher priority pod{term}",
+        "message": f"{scheduler_name}: {why}{term}",
         "lastTransitionTime": second_time(now),
     }
     return msgspec.json.encode({"metadata": {"uid": pod.uid}, "status": {"conditions": [entry]}})

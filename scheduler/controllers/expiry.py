@@ -5,6 +5,7 @@ retried.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import structlog
 
@@ -16,6 +17,9 @@ from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 
 log = structlog.get_logger("scheduler")
+
+#: Seconds from one try to take work back that was too young to the next.
+RECLAIM_AGAIN_S: Final = 10.0
 
 
 class ReservationExpiry:
@@ -45,6 +49,44 @@ class UnschedulableFlush:
         """Move the due pods into the active queue."""
         self._queue.flush_unschedulable(now)
         return NOTHING
+
+
+class ReclaimRetry:
+    """Decides pods again that wait until the work on their node has run for the minimum time, after
+    which their team may take it back: no event says so.
+    """
+
+    name = "reclaim"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._tried_at = -RECLAIM_AGAIN_S
+
+    def tick(self, now: float, *, leads: bool) -> Effects:
+        """Wake these pods every few seconds."""
+        cluster, table = self._cluster, self._cluster.teams.table
+        is_due = now - self._tried_at >= RECLAIM_AGAIN_S
+        if not (leads and is_due and cluster.nominated and table and table.min_runtime_s):
+            return NOTHING
+        self._tried_at = now
+        pods = [cluster.pods.get(uid) for uid in cluster.nominated]
+        return tuple(
+            ev.PodActivated(pod)
+            for pod in pods
+            if pod is not None and pod.waits_for(cluster.scheduler_name) and self._may_try(pod)
+        )
+
+    def _may_try(self, pod: Pod) -> bool:
+        """Whether a nominated pod is inside its team's guarantee, and nothing ends for it yet."""
+        cluster = self._cluster
+        team = cluster.teams.team_of(pod.namespace)
+        if team is None or not cluster.teams.is_entitled(team, cluster.teams.least_asked(pod)):
+            return False
+        if pod.uid in cluster.assumed or pod.uid in cluster.preemptions.running:
+            return False
+        node_info = cluster.at(cluster.nominated[pod.uid].nominated_node)
+        there = node_info.pods.values() if node_info is not None else ()
+        return not any(one.is_deleting for one, _ in there)
 
 
 class NominationExpiry:

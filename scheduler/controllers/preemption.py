@@ -52,6 +52,7 @@ class PreemptionController:
                 node=node_name,
                 victims=[victim.key for victim in preemption.victims],
                 violations=preemption.violations,
+                reclaim=preemption.is_reclaim,
             )
         effects = self._clear_weaker(pod, node_name)
         given = preemption.devices, preemption.claims
@@ -67,9 +68,10 @@ class PreemptionController:
                 self._metrics.victims.labels("dropped").inc()
                 effects += (*rejected, RecordPreempted(victim, pod, node_name))
         uids = frozenset(victim.uid for victim in deleted)
-        self._cluster.preemptions.begin(pod.uid, uids, now)
+        if preemption.victims or not preemption.is_reclaim:
+            self._cluster.preemptions.begin(pod.uid, uids, now)
         if deleted:
-            effects += (PreemptPods(pod, node_name, tuple(deleted)),)
+            effects += (PreemptPods(pod, node_name, tuple(deleted), preemption.is_reclaim),)
         return effects
 
     def give_up(self, pod: Pod) -> Effects:

@@ -21,7 +21,12 @@ from scheduler.controllers.claim_allocation import ClaimController
 from scheduler.controllers.claim_collisions import ClaimCollisions
 from scheduler.controllers.cluster_cache import ClusterCache
 from scheduler.controllers.dispatch import EventRoutes, Ticker
-from scheduler.controllers.expiry import NominationExpiry, ReservationExpiry, UnschedulableFlush
+from scheduler.controllers.expiry import (
+    NominationExpiry,
+    ReclaimRetry,
+    ReservationExpiry,
+    UnschedulableFlush,
+)
 from scheduler.controllers.gangs.group_owners import GroupOwners
 from scheduler.controllers.gangs.group_states import GroupStates
 from scheduler.controllers.gangs.reservation import RESERVE_S
@@ -178,6 +183,7 @@ class Controllers:
             *groups,
             self.coming,
             self.nominations,
+            ReclaimRetry(cluster),
             *recreation,
             Gauges(metrics, state),
         )

@@ -10,6 +10,11 @@ export function number(value) {
   return value.toLocaleString("en-US");
 }
 
+/** MiB in the unit of most requests: 79.6Gi. */
+export function memory(mib) {
+  return `${Number((mib / 1024).toFixed(1))}Gi`;
+}
+
 export function money(value, currency) {
   return `${value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })} ${currency}`;
 }

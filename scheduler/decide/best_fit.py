@@ -13,10 +13,10 @@ from scheduler.decide import compared_nodes
 from scheduler.decide.feasible_nodes import FeasibleNodes
 from scheduler.decide.mig import node_search
 from scheduler.framework.budget import Budget
+from scheduler.framework.extension_points import TieScore
 from scheduler.framework.pipeline import (
     Pipeline,
     Score,
-    TieScore,
     first_bound_rejection,
     first_rejection,
 )
@@ -27,7 +27,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan, instance_search
 from scheduler.plugins.gpu.devices import assigned
 from scheduler.state.index.capacity_bucket import LEAST, Group, Slot
-from scheduler.state.index.node_index import ANY, NodeClass, RankedClasses
+from scheduler.state.index.node_index import ANY, NodeClass, NodeIndex, RankedClasses
 from scheduler.state.node_info import NodeInfo
 
 #: Up to this number of classes each class's own bucket is read; beyond it, the bucket of all nodes.
@@ -47,8 +47,8 @@ class Search:
         self._pod = nodes.pod
         self._pipeline = nodes.pipeline
         self._work = nodes.work
-        self._tie_score = nodes.pipeline.tie_score(nodes.view, nodes.pod)
-        self._data = nodes.pipeline.data_nodes(nodes.view, nodes.pod)
+        self._tie_score = nodes.points.tie_score(nodes.view, nodes.pod)
+        self._data = nodes.points.data_nodes(nodes.view, nodes.pod)
 
     def best_node(self) -> NodeInfo | None:
         """The best node, or None; also None if the budget is spent before the node is known."""
@@ -83,16 +83,16 @@ class Search:
         steps, changed = pod.node_steps, view.changed
         if changed:
             found += self._nodes.changed_nodes(classes)
-        is_few = len(classes.classes) <= BUCKETS_MAX
         holders = [] if self._data is None else self._holders(classes, self._data, found)
+        is_few = len(classes.classes) <= BUCKETS_MAX
+        sources: Sequence[NodeClass | NodeIndex]
+        sources = classes.classes if is_few else (*holders, view.index)
         resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
         # A node may have less CPU than is requested on it; a pod without a CPU request still fits
         # there.
         cpu = pod.requests.get(well_known.CPU, 0) or LEAST
-        sets = [one.buckets for one in (classes.classes if is_few else holders)]
-        sets += [] if is_few else [view.index.buckets]
-        for buckets in sets:
-            bucket = buckets.get(resource)
+        for source in sources:
+            bucket = source.buckets.get(resource)
             slots = iter(bucket.fitting(need, cpu, spread=spread) if bucket is not None else ())
             for group, (free_cpu, name) in slots:
                 if not work.spend(steps):
@@ -106,7 +106,7 @@ class Search:
                         found += self._ties(classes, slots, group, free_cpu)
                     break
         if view.index.mig_layouts.node_layouts:
-            found += self._with_dynamic_mig(classes, holders, is_few=is_few)
+            found += self._with_dynamic_mig(classes, sources)
         if len(found) < 2:
             return found[0] if found else None
         return min(found, key=lambda node_info: self._score(classes, node_info))
@@ -139,15 +139,14 @@ class Search:
         return [one for one in classes.classes if data.score(one.sample) > 0]
 
     def _with_dynamic_mig(
-        self, classes: RankedClasses, holders: Sequence[NodeClass], *, is_few: bool
+        self, classes: RankedClasses, sources: Sequence[NodeClass | NodeIndex]
     ) -> list[NodeInfo]:
         pod, work = self._pod, self._work
 
         def fitting(name: str) -> NodeInfo | None:
             return self._nodes.fitting(classes, name) if work.spend(pod.node_steps) else None
 
-        sets = [one.mig_layouts for one in (classes.classes if is_few else holders)]
-        sets += [] if is_few else [self._view.index.mig_layouts]
+        sets = [one.mig_layouts for one in sources]
         return node_search.best(sets, pod, fitting, work, spread=self._pipeline.spreads)
 
 

@@ -46,7 +46,7 @@ def best(nodes: FeasibleNodes) -> NodeInfo | None:
     if standings is not None:
         return standings.best(feasible)
     totals = pipeline.normalized_scores(view, pod, feasible)
-    scores = pipeline.tie_score(view, pod), pipeline.data_nodes(view, pod)
+    scores = nodes.points.tie_score(view, pod), nodes.points.data_nodes(view, pod)
     scored = (
         (pipeline.compared_score(pod, node_info, total, *scores), node_info)
         for node_info, total in zip(feasible, totals, strict=True)

@@ -46,7 +46,7 @@ class FeasibleNodes:
         self.pipeline = pipeline
         self.work = work
         self.bound = bound
-        self._points = pipeline.points(pod)
+        self.points = pipeline.points(pod)
         self.equivalence_class = pipeline.equivalence_class(pod)
         #: Whether the classes of the index are sufficient for the pod's labels and taints.
         self._is_covered = not pod.names_nodes and view.index.covers(
@@ -162,7 +162,10 @@ class FeasibleNodes:
             return None
         node_info = view.at(name)
         assert node_info is not None, f"{name} is in a bucket and does not exist"
-        return None if self._is_rejected(node_info) else node_info
+        # A node from the index has enough free resources, so a bound filter rejects it sooner.
+        if self.bound and first_bound_rejection(node_info, self.bound):
+            return None
+        return None if first_rejection(self.pod, node_info, self.points.node_filters) else node_info
 
     def changed_nodes(self, classes: RankedClasses) -> list[NodeInfo]:
         """The feasible nodes with a placement on top: the index has only their state without it."""
@@ -223,7 +226,7 @@ class FeasibleNodes:
         node_info = self.view.at(name) if name else None
         if node_info is None or not self.work.spend(self.pod.label_steps + self.pod.node_steps):
             return None
-        reasons = first_rejection(self.pod, node_info, self._points.filters)
+        reasons = first_rejection(self.pod, node_info, self.points.filters)
         return None if reasons or first_bound_rejection(node_info, self.bound) else node_info
 
     @cached
@@ -234,14 +237,6 @@ class FeasibleNodes:
         return self.view.fitting_copies(self.equivalence_class)
 
     # --- filters -----------------------------------------------------------------------------
-
-    def _is_rejected(self, node_info: NodeInfo) -> bool:
-        """Whether a node of a class that passed does not take the pod. A node from the index has
-        enough free resources, so a bound filter rejects it sooner.
-        """
-        if self.bound and first_bound_rejection(node_info, self.bound):
-            return True
-        return bool(first_rejection(self.pod, node_info, self._points.node_filters))
 
     def _of_changed(self, name: str) -> Reasons:
         """What the filters say of a node with a placement on top: copies of nodes with nominated
@@ -263,14 +258,14 @@ class FeasibleNodes:
 
     @cached
     def _check(self) -> Check:
-        return _Check(self.pod, self._points, self.view.index if self._is_covered else None)
+        return _Check(self.pod, self.points, self.view.index if self._is_covered else None)
 
     def _sort(self, classes: Iterable[NodeClass]) -> tuple[RankedClasses, ...]:
         """The classes that pass the class filters, smallest soft penalty first."""
         pod, pipeline = self.pod, self.pipeline
         by_penalty: dict[int, list[NodeClass]] = {}
         for one in classes:
-            if not first_rejection(pod, one.sample, self._points.class_filters):
+            if not first_rejection(pod, one.sample, self.points.class_filters):
                 assert one.sample.node is not None
                 penalty = pipeline.soft_penalty(pod, one.sample.node)
                 by_penalty.setdefault(penalty, []).append(one)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
+from scheduler.decide.teams.reclaim import reclaim
 from scheduler.decide.view import WhatIfView, stronger
 from scheduler.framework.budget import Budget
-from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.framework.pipeline import (
     EVERY_NODE,
     Pipeline,
@@ -49,6 +50,11 @@ def post_filter(
     context = context_of(cluster, pipeline, rejection, work.limit)
     answer = pipeline.post_filter(context)
     work.spend(context.work.spent)
+    if cluster.teams.table is None or isinstance(answer, Preemption):
+        return answer
+    own = context_of(cluster, pipeline, rejection, work.limit)
+    answer = reclaim(own, answer)
+    work.spend(own.work.spent)
     return answer
 
 

@@ -51,7 +51,7 @@ def schedule_one(
 ) -> Decision:
     """Decide one pod; ``work`` counts the steps. ``only`` leaves it some of the nodes."""
     work = work or Budget(pipeline.decision_steps_max)
-    if pod.topology is not None and only is None:
+    if not pod.is_plain and pod.topology is not None and only is None:
         near = _near_family(view, pod, pipeline, work)
         if near is not None:
             return near

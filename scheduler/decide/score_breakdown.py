@@ -116,7 +116,7 @@ def _difference(
 ) -> tuple[str, float]:
     """The first part in which the nodes differ, and by how much."""
     winner, runner_up = (_standing(pod, one, pipeline) for one in (won, second))
-    data = pipeline.data_nodes(view, pod)
+    data = pipeline.points(pod).data_nodes(view, pod)
     for part in PARTS:
         if part == LATE and data is not None and (more := data.score(won) - data.score(second)):
             return DATA, more
@@ -126,7 +126,7 @@ def _difference(
             margin = getattr(runner_up, part) - getattr(winner, part)
         if margin:
             return part, margin
-    tie_score = pipeline.tie_score(view, pod)
+    tie_score = pipeline.points(pod).tie_score(view, pod)
     if tie_score is not None and (margin := tie_score(second) - tie_score(won)):
         return IMAGES, margin
     return "name", 0

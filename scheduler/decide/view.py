@@ -334,8 +334,8 @@ class WhatIfView:
 
     def _count(self, *changes: Change) -> None:
         self._with_placed = self._with_placed.with_changes(changes)
-        if self._removed:
-            self._count_removed()
+        if self._removed:  # thousands, where all weaker pods are away
+            self.topology = self.topology.with_changes(changes)
         else:
             self.topology = self._with_placed
 
@@ -345,12 +345,15 @@ def beside_nominated(view: View, pod: Pod, node_name: str = "") -> View:
     only this one.
 
     This respects the preemption of other schedulers (``pkg/scheduler/framework/runtime``
-    RunFilterPluginsWithNominatedPods): the capacity that they freed is reserved for them.
+    RunFilterPluginsWithNominatedPods): the capacity that they freed is reserved for them. Of pods
+    of one priority that wait for one node, the first does not wait for the victims of the others:
+    kube-scheduler lets each of them wait for all.
     """
     if not isinstance(view, Cluster):
         return view
     among = view.nominations.at(node_name) if node_name else view.nominated.values()
-    held = stronger(view.nominations, pod, among)
+    behind = view.nominations.behind(pod)
+    held = [one for one in stronger(view.nominations, pod, among) if one.uid not in behind]
     if not held:
         return view
     overlay = WhatIfView(view)

@@ -113,12 +113,14 @@ class Preemption(Rejection, frozen=True, kw_only=True):
     """No node will do, and one would without its ``victims``, the most important first.
 
     ``violations`` of them are covered by a disruption budget that allows no more disruptions.
-    ``devices`` is what the pod would get.
+    ``devices`` is what the pod would get. ``is_reclaim`` where the victims use what the pod's team
+    is guaranteed.
     """
 
     victims: tuple[Pod, ...]
     violations: int = 0
     devices: Devices = Devices()
+    is_reclaim: bool = False
 
 
 Decision = Placement | PendingPlacement | Rejection | Preemption

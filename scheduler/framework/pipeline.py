@@ -6,13 +6,13 @@ The loop, the simulator, admission, what-if views and replay all decide through 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 
 import msgspec
 
 from scheduler.framework.decision import PendingPlacement, Placement, PreBindStep, Rejection
-from scheduler.framework.extension_points import ExtensionPoints
+from scheduler.framework.extension_points import ExtensionPoints, TieScore
 from scheduler.framework.plugin import (
     FITS,
     Bound,
@@ -54,8 +54,6 @@ EVERY_NODE = PreFiltered()
 #: The sort key of a feasible node: soft penalties, each plugin's key, the pod's data if it has any,
 #: each plugin's late key, the tie break, the name. Smaller is better.
 Score = tuple[int, tuple[tuple[float, ...], ...], int, str]
-#: What decides between nodes that are equal otherwise, for one pod.
-TieScore = Callable[[NodeInfo], int]
 
 
 class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
@@ -163,32 +161,6 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
                 ]
         return list(zip(*sums, strict=True))
 
-    def tie_score(self, view: View, pod: Pod) -> TieScore | None:
-        """What decides between nodes that are equal otherwise; None if nothing does."""
-        if not pod.gpu_requests:
-            return None
-        found: list[TieScore] = []
-        for one in self.points(pod).tie_breaks:
-            if (score := one(view, pod)) is not None:
-                found.append(score)  # noqa: PERF401 - nearly always none
-        if not found:
-            return None
-
-        def total(node_info: NodeInfo) -> int:
-            # MIG instances are searched for by layout, which says nothing about single nodes.
-            return 0 if node_info.is_dynamic else sum(score(node_info) for score in found)
-
-        return total
-
-    def data_nodes(self, view: View, pod: Pod) -> DataNodes | None:
-        """Where the pod has data, by all plugins."""
-        every = [one(view, pod) for one in self.points(pod).data_nodes]
-        found = [one for one in every if one is not None]
-        if len(found) < 2:
-            return found[0] if found else None
-        names = frozenset[str]().union(*(one.names for one in found))
-        return DataNodes(lambda node_info: sum(one.score(node_info) for one in found), names)
-
     def score(
         self,
         pod: Pod,
@@ -205,12 +177,12 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
     def _keys(
         self, pod: Pod, node_info: NodeInfo, data: DataNodes | None
     ) -> tuple[tuple[float, ...], ...]:
-        keys = [key(pod, node_info, self) for key in self._node_keys]
-        if data is not None:
-            keys.append((-data.score(node_info),))
-        for key in self._late_keys:
-            keys.append(key(pod, node_info, self))  # noqa: PERF401 - there is one
-        return tuple(keys)
+        early, late = self._node_keys, self._late_keys
+        if data is None:
+            return tuple([key(pod, node_info, self) for key in early + late])
+        keys: list[tuple[float, ...]] = [key(pod, node_info, self) for key in early]
+        keys.append((-data.score(node_info),))
+        return (*keys, *[key(pod, node_info, self) for key in late])
 
     def compared_score(
         self,
@@ -253,10 +225,11 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         steps: tuple[PreBindStep, ...] = ()
         for pre_bind in self.points(placement.pod).pre_binds:
             step = pre_bind(context, placement)
+            if step is None:
+                continue
             if isinstance(step, Refuse):
                 return step
-            if step is not None:
-                steps += (step,)
+            steps += (step,)
         if not steps:
             return placement
         same = {name: getattr(placement, name) for name in Placement.__struct_fields__}

@@ -110,11 +110,13 @@ class RecreatePod(msgspec.Struct, frozen=True):
 
 class PreemptPods(msgspec.Struct, frozen=True):
     """Delete pods, so that a pod of higher priority finds room on their node; the answers are an
-    event."""
+    event. ``is_reclaim`` where the room is guaranteed to the pod's team.
+    """
 
     preemptor: Pod
     node_name: str
     victims: tuple[Pod, ...]
+    is_reclaim: bool = False
 
 
 class ReadGroupOwner(msgspec.Struct, frozen=True):

@@ -118,6 +118,8 @@ JOBSET_JOB: Final = "jobset.sigs.k8s.io/job-index"
 JOBSET_JOBS: Final = "jobset.sigs.k8s.io/replicatedjob-replicas"
 JOBSET_GLOBAL_JOB: Final = "jobset.sigs.k8s.io/job-global-index"
 JOBSET_GLOBAL_JOBS: Final = "jobset.sigs.k8s.io/global-replicas"
+JOBSET_EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"  # annotation
+JOBSET_BY_SELECTOR: Final = "alpha.jobset.sigs.k8s.io/node-selector"  # annotation
 JOBSET_GROUP: Final = "jobset.sigs.k8s.io/group-name"
 JOBSET_GROUP_JOB: Final = "jobset.sigs.k8s.io/job-group-index"
 JOBSET_GROUP_JOBS: Final = "jobset.sigs.k8s.io/group-replicas"
@@ -154,11 +156,12 @@ KUEUE_WORKLOAD: Final = "kueue.x-k8s.io/workload"  # annotation
 #: Annotations with the PodGroup of Volcano, the one that is looked at first first.
 VOLCANO_GROUPS: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 #: Labels that Kueue's webhook and job controllers set on pods that Kueue starts.
-KUEUE_LABELS: Final = ("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset")
+KUEUE_LABELS: Final = frozenset(("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset"))
 
 #: The stored annotations of a pod, besides those with our prefix.
 POD_ANNOTATIONS: Final = (
     *(MAP, FALLBACK, ORIGINAL, DEFAULT_CONTAINER),
+    *(JOBSET_EXCLUSIVE, JOBSET_BY_SELECTOR),
     *(LWS_SIZE, LWS_EXCLUSIVE, KUEUE_TOTAL, KUEUE_WORKLOAD),
     *(KUEUE_TOPOLOGY_REQUIRED, KUEUE_TOPOLOGY_PREFERRED),
     *(*VOLCANO_GROUPS, VOLCANO_TASK, KAI_GROUP),
@@ -269,6 +272,7 @@ def is_extended_resource(resource: str) -> bool:
     return "/" in resource and not is_native
 
 
+@lru_cache(maxsize=4096)
 def is_gpu_device(resource: str) -> bool:
     """Whether a device plugin with this resource allocates NVIDIA GPUs, or parts of them.
 
@@ -285,7 +289,6 @@ def is_gpu_device(resource: str) -> bool:
     return resource.startswith(VENDOR) and _names_gpu(resource)
 
 
-@lru_cache(maxsize=4096)
 def _names_gpu(resource: str) -> bool:
     name = resource.removeprefix(VENDOR).lower()
     words = frozenset(_LETTERS.findall(name))
@@ -297,6 +300,7 @@ def is_mig(resource: str) -> bool:
     return resource.startswith(MIG_PREFIX)
 
 
+@lru_cache(maxsize=4096)
 def mig_profile(resource: str) -> str:
     """``nvidia.com/mig-2g.20gb`` -> ``2g.20gb``; other GPUs lose only the vendor.
 

@@ -124,6 +124,9 @@ def _need(pod: Pod, least: int) -> str:
     for amount in pod.gpu_memory.values():
         if gpu_memory.least_mib(amount) == least:
             return f"the pod requests {format_value(well_known.MEMORY, amount)}"
+    floor = pod.memory_floor
+    if floor and gpu_memory.least_mib(floor) == least:
+        return f"the pod's {well_known.MEMORY_FLOOR} is {format_value(well_known.MEMORY, floor)}"
     return f"the pod needs {gpu_memory.in_gib(least)}: {least} MiB"
 
 

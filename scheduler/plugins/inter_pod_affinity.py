@@ -132,10 +132,11 @@ def _has_pods(domains: _Domains, labels: dict[str, str]) -> bool:
 
 def compares_nodes(view: View, pod: Pod, _settings: Settings) -> frozenset[str]:
     """The topology keys of the pod's preferred terms, and of placed pods' terms about it."""
-    terms = [one.term for one in pod.affinity.preferred]
-    if not view.topology.is_bare:
-        terms += [one.term for one, _ in view.topology.weighted_terms(pod)]
-    return frozenset([one.topology_key for one in terms]) if terms else NO_LABELS
+    preferred, topology = pod.affinity.preferred, view.topology
+    if not preferred and topology.is_bare:
+        return NO_LABELS
+    terms = [*preferred, *(one for one, _ in topology.weighted_terms(pod))]
+    return frozenset([one.term.topology_key for one in terms]) if terms else NO_LABELS
 
 
 def score(view: View, pod: Pod, nodes: Sequence[NodeInfo], _settings: Settings) -> list[int]:

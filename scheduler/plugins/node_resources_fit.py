@@ -155,22 +155,23 @@ def _insufficient(resource: str, need: int, have: int, most: int) -> Reasons:
 
 def leftover(pod: Pod, node_info: NodeInfo) -> tuple[int, int, int]:
     """The leftovers: requested devices, other devices, CPU (milli)."""
-    node = node_info.node
-    assert node is not None
+    return (*_devices_left(pod, node_info), _cpu_left(pod, node_info))
+
+
+def _devices_left(pod: Pod, node_info: NodeInfo) -> tuple[int, int]:
     wanted = others = 0
     requested = pod.gpu_requests
     free = node_info.left
-    cpu = _cpu_left(pod, node_info)
     if node_info.is_dynamic and requested and node_info.gpus is not None:
         # With dynamic MIG the number of instances is not fixed: the leftover is counted in memory
         # slices.
-        return (node_info.gpus.free_slices, 0, cpu)
+        return (node_info.gpus.free_slices, 0)
     for resource in node_info.devices:
         if resource in requested:
             wanted += free.get(resource, 0) - requested[resource]
         else:
             others += free.get(resource, 0)
-    return (wanted, others, cpu)
+    return (wanted, others)
 
 
 def _cpu_left(pod: Pod, node_info: NodeInfo) -> int:
@@ -182,7 +183,7 @@ def device_fit(pod: Pod, node_info: NodeInfo, settings: Settings) -> tuple[int, 
 
     A pod without a device request avoids devices under both policies.
     """
-    devices, others, _ = leftover(pod, node_info)
+    devices, others = _devices_left(pod, node_info)
     if not pod.gpu_requests:
         return (devices, node_info.device_rank)
     return (-devices, -others) if settings.spreads else (devices, others)

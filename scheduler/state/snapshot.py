@@ -10,6 +10,8 @@ CUDA_VISIBLE_DEVICES and no annotations but ours, so it contains no secrets.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from scheduler.model.admission import ResourceRewrite
@@ -88,16 +90,18 @@ class ReservedTier(msgspec.Struct, frozen=True, kw_only=True):
 
 class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The state at one instant. ``generation`` counts the folded changes; ``held`` is the capacity
-    that open migrations hold for their replacements, as nominated pods.
+    that open migrations hold for their replacements, as nominated pods. ``nominated`` is the order
+    in which all of them began to hold.
 
     ``settled`` are new nodes that do not wait for their MIG layout any more. ``preempting`` are
-    preemptors whose victims are being deleted. ``exhausted`` are those that may not preempt more
-    for now. ``withdrawn`` are pods that do not wait any more for the node in their status.
-    ``reserved`` is the gang that reserves room.
+    preemptors whose victims are being deleted, ``deleting`` these victims by preemptor.
+    ``exhausted`` are those that may not preempt more for now. ``withdrawn`` are pods that do not
+    wait any more for the node in their status. ``reserved`` is the gang that reserves room.
     ``expected`` are the GPUs that nominated pods wait for, ``planned`` those of their claims.
-    ``released`` are the claims that each preempted pod gives back. ``groups`` are the objects that
-    define gangs, by source, of the sources that the API server serves; ``pod_groups`` are those of
-    scheduler-plugins in former recordings.
+    ``released`` are the claims that each preempted pod gives back. ``wall`` is the Unix time for
+    the age of pods that teams may take back. ``groups`` are the objects that define gangs, by
+    source, of the sources that the API server serves; ``pod_groups`` are those of scheduler-plugins
+    in former recordings.
     """
 
     scheduler_name: str
@@ -114,12 +118,14 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     reservations: tuple[ReservedTier, ...] = msgspec.field(default=(), name="promises")
     avoided: tuple[Avoided, ...] = ()
     held: tuple[Pod, ...] = ()
+    nominated: tuple[str, ...] = ()
     partitions: tuple[NodePartitions, ...] = msgspec.field(default=(), name="cuts")
     gpus_in_backoff: tuple[GpusInBackoff, ...] = msgspec.field(default=(), name="resting")
     quotas: tuple[Quota, ...] = ()
     settled: tuple[str, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
     preempting: tuple[str, ...] = ()
+    deleting: dict[str, tuple[str, ...]] = {}
     exhausted: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()
     reserved: Reserved | None = None
@@ -132,6 +138,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     pod_groups: tuple[PodGroup, ...] | None = None
     groups: dict[str, tuple[PodGroup, ...]] = {}
     teams: TeamTable | None = None
+    wall: float = 0.0
 
 
 def take(
@@ -142,11 +149,6 @@ def take(
     now: float,
 ) -> ClusterSnapshot:
     """The current state."""
-    avoided = (
-        (node_info.node, node_info.avoided)
-        for node_info in cluster.candidates()
-        if node_info.avoided
-    )
     return ClusterSnapshot(
         scheduler_name=cluster.scheduler_name,
         generation=generation,
@@ -173,11 +175,7 @@ def take(
             )
             for one in reservations.holders(_EVERY_PRIORITY)
         ),
-        avoided=tuple(
-            Avoided(node_name=node.name, scopes=tuple(sorted(scopes)))
-            for node, scopes in avoided
-            if node is not None
-        ),
+        avoided=tuple(_avoided(cluster)),
         partitions=tuple(cluster.nodes.partitions.known.values()),
         gpus_in_backoff=tuple(
             GpusInBackoff(node_name=name, gpus=tuple(sorted(gpus)))
@@ -194,8 +192,10 @@ def take(
         index_attributes=dict(cluster.dra.index_attributes),
         released=dict(cluster.dra.releases.keys),
         held=tuple(pod for pod in cluster.nominated.values() if not _is_shown(cluster, pod)),
+        nominated=tuple(cluster.nominated),
         budgets=tuple(cluster.preemptions.budgets.values()),
         preempting=tuple(cluster.preemptions.running),
+        deleting={uid: tuple(sorted(of)) for uid, of in cluster.preemptions.running.items()},
         exhausted=tuple(sorted(cluster.preemptions.exhausted())),
         withdrawn=cluster.nominations.withdrawn(),
         reserved=cluster.nominations.reserved,
@@ -203,7 +203,14 @@ def take(
         planned=dict(cluster.nominations.plans),
         groups=cluster.gangs.groups(),
         teams=cluster.teams.table,
+        wall=cluster.teams.now if cluster.teams.table is not None else 0.0,
     )
+
+
+def _avoided(cluster: Cluster) -> Iterator[Avoided]:
+    for one in cluster.candidates():
+        if one.avoided and one.node is not None:
+            yield Avoided(node_name=one.node.name, scopes=tuple(sorted(one.avoided)))
 
 
 def _restore_groups(cluster: Cluster, state: ClusterSnapshot) -> None:
@@ -247,6 +254,7 @@ def restore(state: ClusterSnapshot) -> Cluster:
         cluster.nodes.settle(name)
     cluster.quotas.replace(state.quotas)
     cluster.set_teams(state.teams)
+    cluster.teams.now = state.wall
     _restore_preemption(cluster, state)
     return cluster
 
@@ -254,11 +262,12 @@ def restore(state: ClusterSnapshot) -> Cluster:
 def _restore_preemption(cluster: Cluster, state: ClusterSnapshot) -> None:
     for uid in state.withdrawn:
         cluster.nominations.withdraw(uid)
-    cluster.nominations.restore(state.held, state.expected, state.planned)
+    cluster.nominations.restore(state.held, state.nominated, state.expected, state.planned)
     cluster.nominations.reserved = state.reserved
     cluster.preemptions.replace_budgets(state.budgets)
     for uid in state.preempting:
-        cluster.preemptions.begin(uid, frozenset((uid,)), state.now)
+        victims = state.deleting.get(uid, (uid,))  # former recordings have none
+        cluster.preemptions.begin(uid, frozenset(victims), state.now)
     cluster.preemptions.exhaust(state.exhausted, state.now)
 
 

@@ -2,17 +2,21 @@
 
 The log of a whole run has hundreds of thousands of lines. A reader names a text that its lines
 contain, and where it begins, and it continues where it ended before.
+
+The API server writes an event after its response, on a slow machine a while after it: a test waits
+for the events that it expects, and leaves out those of requests from before its begin.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from tools.controlplane import ControlPlane
+from tools.controlplane import ControlPlane, wait_until
 
 Json = dict[str, Any]
 
@@ -43,10 +47,21 @@ class AuditLog:
                     yield json.loads(line)
 
 
-def end_of(cp: ControlPlane) -> int:
-    """Where the log ends now: the position from which on a later reader begins."""
+class Moment(NamedTuple):
+    """The end of the log, and the time as the API server writes it."""
+
+    position: int
+    time: str
+
+
+BEGIN: Final = Moment(0, "")
+
+
+def now(cp: ControlPlane) -> Moment:
+    """The moment from which on a later reader reads."""
     assert cp.audit_log is not None, "the control plane was started with an audit log"
-    return cp.audit_log.stat().st_size
+    time = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    return Moment(cp.audit_log.stat().st_size, time)
 
 
 @cache
@@ -55,7 +70,22 @@ def of_pods(cp: ControlPlane, namespace: str) -> AuditLog:
     return AuditLog(cp.audit_log, f'"/api/v1/namespaces/{namespace}/pods')
 
 
-def audited(cp: ControlPlane, user: str, begin: int = 0) -> list[Json]:
-    """The API server's own record of what a user did."""
-    events = AuditLog(cp.audit_log, f'"username":"{user}"', begin).events()
-    return [event for event in events if event["user"]["username"] == user]
+def audited(cp: ControlPlane, user: str, begin: Moment = BEGIN) -> list[Json]:
+    """The API server's own record of what a user asked for since a moment."""
+    return _of_user(AuditLog(cp.audit_log, f'"username":"{user}"', begin.position), user, begin)
+
+
+def wait_audited(
+    cp: ControlPlane, user: str, what: str, check: Callable[[list[Json]], bool]
+) -> None:
+    """Wait until what a user did is in the log."""
+    log = AuditLog(cp.audit_log, f'"username":"{user}"')
+    wait_until(lambda: check(_of_user(log, user, BEGIN)), what=f"{what} in the audit log")
+
+
+def _of_user(log: AuditLog, user: str, begin: Moment) -> list[Json]:
+    return [
+        event
+        for event in log.events()
+        if event["user"]["username"] == user and event["requestReceivedTimestamp"] >= begin.time
+    ]

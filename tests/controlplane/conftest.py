@@ -14,10 +14,12 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import pytest
 
 from tests.built_programs import build_for, fail_if_missing
+from tests.controlplane.file_order import sort_items
 from tests.controlplane.product_fixtures import here, product
 from tools.controlplane import (
     ApiError,
@@ -37,6 +39,13 @@ __all__ = ["here", "product"]
 HERE: Final = Path(__file__).parent
 #: A little longer than the API server works on one request.
 CLEANUP_S: Final = 70.0
+#: So many pods go sooner after their controllers, which would try to replace each of them.
+MANY: Final = 50
+CONTROLLERS: Final = (
+    "apps/v1/namespaces/{}/deployments",
+    "apps/v1/namespaces/{}/statefulsets",
+    "batch/v1/namespaces/{}/jobs",
+)
 PROGRAMS: Final = (
     "etcd",
     "kube-apiserver",
@@ -49,6 +58,12 @@ PROGRAMS: Final = (
 )
 
 MakeNode = Callable[..., str]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For ``pytest --dist loadfile --no-loadscope-reorder``."""
+    sort_items(HERE, items)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -65,13 +80,14 @@ def cp(
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rough(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """Another one, for tests that stop its programs, refuse Bindings and read all of its audit log.
 
-    A file of such tests says so by a fixture ``cp`` of its own that returns this one.
+    It ends with the file: an idle control plane takes processor time from the other tests. A file
+    of such tests says so by a fixture ``cp`` of its own that returns this one.
     """
     with _started(request, tmp_path_factory.mktemp("rough")) as plane:
         files = [str(ROOT / "cluster" / name) for name in MANIFESTS]
@@ -79,7 +95,7 @@ def rough(
         yield plane
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def guarded(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
@@ -153,6 +169,22 @@ def kwok_node(cp: ControlPlane) -> Iterator[MakeNode]:
 
 
 _numbers = itertools.count(1)
+#: By control plane the namespace of the next test, whose ServiceAccount is there by then.
+_next_namespace: WeakKeyDictionary[ControlPlane, str] = WeakKeyDictionary()
+
+
+def _fresh_namespace(cp: ControlPlane) -> str:
+    """A namespace with its default ServiceAccount; another one is created for the next test."""
+
+    def create() -> str:
+        name = f"test-{next(_numbers)}"
+        cp.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        return name
+
+    name = _next_namespace.pop(cp, "") or create()
+    _next_namespace[cp] = create()
+    cp.wait_for_service_account(name)
+    return name
 
 
 @pytest.fixture
@@ -163,11 +195,13 @@ def namespace(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[str]:
     no kubelet any more to confirm its end.
     """
     assert kwok_node is not None, "nodes are removed after this fixture"
-    name = f"test-{next(_numbers)}"
-    cp.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
-    cp.wait_for_service_account(name)
+    name = _fresh_namespace(cp)
     yield name
     pods = f"/api/v1/namespaces/{name}/pods"
+    if len(cp.client.get(pods)["items"]) > MANY:
+        for kind in CONTROLLERS:
+            path = f"/apis/{kind.format(name)}"
+            cp.client.delete(path, {"propagationPolicy": "Background"})
     cp.client.delete(f"/api/v1/namespaces/{name}")
     # The namespace controller takes its time, and this test's pods shall hold no device in the next
     # test. Their controllers cannot replace them: a namespace that ends accepts nothing new.

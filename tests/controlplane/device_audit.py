@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,16 @@ def read(log: Path, namespace: str, binder: str = "") -> Record:
     return record
 
 
+@cache
+def _reader(log: Path, namespace: str) -> AuditLog:
+    """One for all questions, so that each line is decoded once."""
+    return AuditLog(log, f'"{namespace}"')
+
+
 def _events(log: Path, namespace: str) -> Iterator[Json]:
     """In the order in which they were asked for."""
     found = []
-    for event in AuditLog(log, f'"{namespace}"').events():
+    for event in _reader(log, namespace).events():
         reference = event.get("objectRef", {})
         if reference.get("resource") == "pods" and reference.get("namespace") == namespace:
             event.get("requestObject", {}).pop("spec", None)  # it may be large, and is not needed

@@ -36,10 +36,15 @@ def wait_kind(cp: ControlPlane, path: str) -> None:
 
 
 @contextmanager
-def killed(operator: FakeOperator) -> Iterator[None]:
-    """Without the operator for as long as the block lasts, as after a crash; then it is back."""
+def killed(operator: FakeOperator, *, is_lease_freed: bool = True) -> Iterator[None]:
+    """Without the operator for as long as the block lasts, as after a crash; then it is back.
+
+    Its lease does not keep the next one waiting.
+    """
     try:
         operator.kill()
+        if is_lease_freed:
+            operator.free_lease()
         yield
     finally:
         operator.start()

@@ -8,11 +8,12 @@ from typing import Any
 
 from scheduler.model import well_known
 from scheduler.model.crd import migration_codec
+from tests.controlplane.answered import AnsweredWatcher
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, controlled, node_of, pod, tier
 from tests.patience import PATIENCE_S
-from tools.controlplane import ControlPlane, wait_until
-from tools.product import NAMESPACE
+from tools.controlplane import wait_until
+from tools.product import NAMESPACE, Product
 
 BIG = "nvidia.com/mig-2g.20gb"
 SMALL = "nvidia.com/mig-1g.10gb"
@@ -23,9 +24,9 @@ QUICK = {"restore": {"minAgeS": 0, "cooldownS": 1, "rescueAfterS": 1}}
 figures = logging.getLogger("figures")
 
 
-def cut_node(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
+def cut_node(product: Product, namespace: str, kwok_node: MakeNode) -> Watcher:
     """A node with one big slice, which a bare pod holds, and two small ones."""
-    watcher = Watcher(cp, namespace)
+    watcher = AnsweredWatcher(product.plane, namespace, product)
     kwok_node(node(watcher), mig={"2g.20gb": 1, "1g.10gb": 2}, labels={"here": namespace})
     watcher.create(wants(watcher, "holder"))
     watcher.wait_bound(1)

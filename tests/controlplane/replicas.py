@@ -10,7 +10,7 @@ from typing import Any, Final
 from tests.controlplane.workloads import fetch
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
-from tools.product import Product, merged
+from tools.product import SHORT_LEASE, Product, merged
 
 SERVICE: Final = "gpu-scheduler.gpu-scheduler-system.svc"
 
@@ -47,20 +47,24 @@ class Replicas:
         scope: str = "all",
         kubeconfig: Path | None = None,
     ) -> Product:
-        """Start a scheduler with a webhook beside it; ``config`` is merged over ours."""
-        forward = {
+        """Start a scheduler with a webhook beside it; ``config`` is merged over ours.
+
+        Its lease is short, because a test or a storm may kill the leader.
+        """
+        own = {
+            "leaderElection": SHORT_LEASE,
             "forward": {
                 "address": f"{LOOPBACK}:{free_ports(1)[0]}",
                 "certDir": str(self._certificates),
                 "caFile": str(self._plane.ca_certificate),
                 "serverName": SERVICE,
                 "tokenFile": str(self._directory / "token"),
-            }
+            },
         }
         replica = Product(
             self._plane,
             self._directory / name,
-            config=merged(forward, config or {}),
+            config=merged(own, config or {}),
             scope=scope,
             kubeconfig=kubeconfig,
         )

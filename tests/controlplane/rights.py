@@ -21,6 +21,12 @@ def used_rights(events: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
     return rights
 
 
+def decisions(events: list[dict[str, Any]]) -> set[str]:
+    """What the authorizer said; a busy API server refuses a request before it is asked."""
+    key = "authorization.k8s.io/decision"
+    return {event["annotations"][key] for event in events if key in event.get("annotations", {})}
+
+
 def granted_rights(manifest: str) -> set[tuple[str, str, str]]:
     """(group, resource, verb) of every rule in a file of ``cluster/``."""
     documents = yaml.safe_load_all((ROOT / "cluster" / manifest).read_text(encoding="utf-8"))

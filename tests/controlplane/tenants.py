@@ -80,7 +80,7 @@ class Tenant(Watcher):
 
 
 def grant(plane: ControlPlane, user: str, namespace: str, role: str) -> None:
-    """Give a user a ClusterRole in one namespace."""
+    """Give a user a ClusterRole in one namespace, and wait until the API server knows of it."""
     group = "rbac.authorization.k8s.io"
     body = {
         "metadata": {"name": f"{user}-{role}"},
@@ -88,6 +88,16 @@ def grant(plane: ControlPlane, user: str, namespace: str, role: str) -> None:
         "subjects": [{"kind": "User", "name": user, "apiGroup": group}],
     }
     plane.client.create(f"/apis/{group}/v1/namespaces/{namespace}/rolebindings", body)
+    [rule, *_] = plane.client.get(f"/apis/{group}/v1/clusterroles/{role}")["rules"]
+    resource, _, subresource = rule["resources"][0].partition("/")
+    asked = {"namespace": namespace, "verb": rule["verbs"][0], "group": rule["apiGroups"][0]}
+    asked |= {"resource": resource, "subresource": subresource}
+    spec = {"user": user, "resourceAttributes": asked}
+    reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    wait_until(
+        lambda: bool(plane.client.create(reviews, {"spec": spec})["status"]["allowed"]),
+        what=f"the API server to know the role {role} of {user}",
+    )
 
 
 def kubelet(plane: ControlPlane, node: str) -> Client:

@@ -19,7 +19,13 @@ from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode, _started
 from tests.controlplane.release import NAMESPACE, SECRET, Release
 from tests.controlplane.workloads import Watcher, annotation, cuda, node_of, pod
-from tests.leftovers import API_KINDS, everything, left_since, wait_until_gone
+from tests.leftovers import (
+    API_KINDS,
+    everything,
+    finalized_kinds,
+    left_since,
+    wait_until_gone,
+)
 from tools.charts import deploy
 from tools.charts.copies import CHARTS, SCHEDULER
 from tools.charts.helm import template
@@ -31,6 +37,9 @@ VARIANTS = sorted(CHARTS.glob("*/ci/*-values.yaml"))
 #: Kinds of other people's operators, which this API server does not have.
 FOREIGN = ("monitoring.coreos.com", "cert-manager.io", "argoproj.io")
 OTHER_PROGRAMS = (*FOREIGN, "kind.x-k8s.io", "kwok.x-k8s.io")
+#: The chart's notes about an image that only the nodes could have; and values that name another.
+NO_REGISTRY = "names no registry. Unless it was loaded into the nodes"
+FROM_REGISTRY = ("--set", "global.imageRegistry=registry.example.com")
 MAPPED = {"gpu-scheduling-map": "0=worker-1:0,1"}
 
 
@@ -200,14 +209,16 @@ def test_release_lifecycle(cp: ControlPlane, kwok_node: MakeNode, tmp_path: Path
         _a_new_certificate_is_taken_over(cp, release)
         release.reach_no_more()
         trusted, secret = release.bundles(), cp.client.get(SECRET)["data"]
-        release.upgrade("--reuse-values", "--set", "config.placement=spread")
+        assert NO_REGISTRY in release.helm("get", "notes", "gpu-scheduler")
+        release.upgrade("--reuse-values", "--set", "config.placement=spread", *FROM_REGISTRY)
         assert "placement: spread" in release.helm("get", "manifest", "gpu-scheduler")
+        assert NO_REGISTRY not in release.helm("get", "notes", "gpu-scheduler")
         release.helm("rollback", "gpu-scheduler", "1")
         assert release.bundles() == trusted == first, "an upgrade makes no other authority"
         assert cp.client.get(SECRET)["data"] == secret
         cp.client.delete("/api/v1/namespaces/default/pods/first-0")
     release.helm("uninstall", "gpu-scheduler", "--wait")
-    assert left_since(cp, before) == API_KINDS
+    wait_until(lambda: left_since(cp, before) == API_KINDS, what="only the API kinds to be left")
 
 
 @pytest.mark.contract("S2-17", "S3-7", "S3-25")
@@ -291,7 +302,8 @@ def test_uninstall_without_kept_crds_leaves_nothing(cp: ControlPlane, tmp_path: 
     before = {name for name in everything(cp) if "gpu-scheduler.io" not in name}
     with Release(cp, tmp_path) as release:
         release.install("--set", "crd.keep=false", "--take-ownership")
-        release.helm("uninstall", "gpu-scheduler", "--wait")
+        with finalized_kinds(cp):
+            release.helm("uninstall", "gpu-scheduler", "--wait")
 
     wait_until_gone(cp, lambda: left_since(cp, before))
 

@@ -11,6 +11,7 @@ from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dra_objects import ROLES, Dra, claiming, kube_scheduler
 from tests.controlplane.gpu_nodes import wait_kind
 from tests.controlplane.workloads import Json, Watcher
+from tests.leftovers import delete_kinds
 from tools.controlplane import ControlPlane, ControlPlaneError
 from tools.fake_operator import FakeOperator
 from tools.product import ROOT
@@ -34,10 +35,9 @@ def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
         with running:
             yield running
             # While the controller that removes the finalizers still runs.
-            cp.kubectl("delete", "-f", str(ROOT / "cluster" / CRD))
+            delete_kinds(cp, ROOT / "cluster" / CRD)
     finally:
-        for name in (CLASSES, CRD):
-            cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / name))
+        delete_kinds(cp, *(ROOT / "cluster" / name for name in (CLASSES, CRD)))
 
 
 class Domains(Dra):

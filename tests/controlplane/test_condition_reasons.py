@@ -9,10 +9,11 @@ import pytest
 import yaml
 
 from tests.controlplane.conftest import MakeNode
+from tests.controlplane.history import states
 from tests.controlplane.partition_operator import CUTS, CutOperator
-from tests.controlplane.workloads import Watcher, node_of, pod
+from tests.controlplane.workloads import Json, Watcher, node_of, pod, waits_for
 from tests.fake_autoscalers import wants_a_node
-from tools.controlplane import ControlPlane
+from tools.controlplane import ControlPlane, wait_until
 from tools.product import Product
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -22,6 +23,7 @@ DYNAMIC = {
     "nvidia.com/gpu.count": "1",
 }
 TWO = "nvidia.com/mig-2g.20gb"
+WAITS = "WaitingForCapacity"
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +75,10 @@ def test_node_is_nominated_only_while_it_is_partitioned(
         with CutOperator(cp.client) as operator:
             operator.is_mute = True
             kwok_node("dynamic-mig", labels=DYNAMIC)
-            here.create(pod("a", limits={TWO: "1"}))
-            waiting = here.wait_reason("a", "WaitingForCapacity")
-            assert waiting["status"]["nominatedNodeName"] == "dynamic-mig"
-            assert not wants_a_node(waiting)
-
-            failed = here.wait_reason("a", "SchedulerError", "Unschedulable")
+            made = here.create(pod("a", limits={TWO: "1"}))
+            waiting, failed = wait_given_up(here, made)
+            assert {one["status"]["nominatedNodeName"] for one in waiting} == {"dynamic-mig"}
+            assert not any(map(wants_a_node, waiting))
             assert "nominatedNodeName" not in failed["status"]
 
             operator.is_mute = False
@@ -94,21 +94,32 @@ def test_node_is_nominated_only_while_it_is_partitioned(
     assert conditions["PodScheduled"] == "True"
 
 
-@pytest.mark.kubernetes("1.35", "the API server keeps the nominated node of a bound pod before")
-def test_a_pod_on_its_partitioned_node_has_no_nominated_node(
+def wait_given_up(here: Watcher, made: Json) -> tuple[list[Json], Json]:
+    """The states in which a pod waited for an instance, and the one after them."""
+    found: list[Json] = []
+
+    def is_given_up() -> bool:
+        found[:] = states(here.plane, here.path("Pod", made["metadata"]["name"]), made)
+        reasons = [waits_for(one) for one in found]
+        return WAITS in reasons and reasons[-1] in ("SchedulerError", "Unschedulable")
+
+    wait_until(is_given_up, what="the wait for the instance to end", last=lambda: found)
+    return [one for one in found if waits_for(one) == WAITS], found[-1]
+
+
+def test_missing_partition_answer_times_out(
     cp: ControlPlane, here: Watcher, kwok_node: MakeNode
 ) -> None:
+    """The condition and the events have the missing instance and the duration."""
     try:
         with CutOperator(cp.client) as operator:
             operator.is_mute = True
-            kwok_node("nominated-first", labels=DYNAMIC)
+            kwok_node("unanswered", labels=DYNAMIC)
             here.create(pod("a", limits={TWO: "1"}))
-            waiting = here.wait_reason("a", "WaitingForCapacity")
-            assert waiting["status"]["nominatedNodeName"] == "nominated-first"
 
-            operator.is_mute = False
-            [bound] = here.wait_bound(1)
+            seen = here.wait_explained("a", "free GPUs are in backoff")
+
+            assert node_of(seen) == ""
+            here.wait_told("a", "PartitionRequested", "PartitionFailed")
     finally:
         cp.client.delete(CUTS)
-
-    assert "nominatedNodeName" not in bound["status"]

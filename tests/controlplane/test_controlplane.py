@@ -59,7 +59,7 @@ def test_every_program_answers_in_the_version_that_is_pinned(cp: ControlPlane) -
 
     assert version["gitVersion"] == f"v{CONTROL_PLANE_KUBERNETES}"
     assert set(cp.processes) == DEFAULT_COMPONENTS | {"kwok"}
-    assert all(cp.is_ready(name) for name in cp.processes)
+    wait_until(lambda: all(cp.is_ready(name) for name in cp.processes), what="all to be ready")
 
 
 def test_a_fake_node_keeps_the_resources_it_was_given(
@@ -129,12 +129,11 @@ def test_a_pod_ends_by_itself_only_if_it_says_so(
     node = kwok_node("ends")
     stays = run_pod(client, namespace, {"metadata": {"name": "stays"}, "spec": spec(nodeName=node)})
     labels = {"gpu-scheduler.io/demo-completes": "50ms"}
-    ends = run_pod(
-        client,
-        namespace,
-        {"metadata": {"name": "ends", "labels": labels}, "spec": spec(nodeName=node)},
+    ends = {"metadata": {"name": "ends", "labels": labels}, "spec": spec(nodeName=node)}
+    client.create(pods_of(namespace), ends)
+    client.wait_for(
+        f"{pods_of(namespace)}/ends", has_phase("Succeeded"), what="the pod to run and to end"
     )
-    client.wait_for(ends, has_phase("Succeeded"), what="the pod to end")
 
     assert client.get(stays)["status"]["phase"] == "Running"
 
@@ -222,16 +221,20 @@ def test_a_certificate_is_a_user_with_groups(cp: ControlPlane) -> None:
 
 def test_audit_log_records_user_and_request(cp: ControlPlane, namespace: str) -> None:
     """Each write is in the audit log with its user."""
-    events = AuditLog(cp.audit_log, f'"{namespace}"').events()
-    creators = {
-        event["user"]["username"]
-        for event in events
-        if event["verb"] == "create"
-        and event.get("objectRef", {}).get("resource") == "namespaces"
-        and event["objectRef"].get("name") == namespace
-    }
+    log = AuditLog(cp.audit_log, f'"{namespace}"')
 
-    assert creators == {"admin"}
+    def creators() -> set[str]:
+        return {
+            event["user"]["username"]
+            for event in log.events()
+            if event["verb"] == "create"
+            and event.get("objectRef", {}).get("resource") == "namespaces"
+            and event["objectRef"].get("name") == namespace
+        }
+
+    # The API server writes an event after its response.
+    wait_until(lambda: bool(creators()), what="the creation in the audit log")
+    assert creators() == {"admin"}
 
 
 def test_the_stock_scheduler_can_be_started_beside_it(

@@ -21,7 +21,8 @@ import pytest
 import yaml
 
 from scheduler.model.decisions.messages import API_SERVICE, GROUP, VERSION
-from tests.controlplane.workloads import Watcher, pod
+from tests.controlplane.workloads import Watcher, pod, wait_logged
+from tests.patience import PATIENCE_S
 from tests.unit.gpuctl.cli import gpuctl
 from tools.charts.copies import CHARTS
 from tools.charts.helm import template
@@ -69,6 +70,17 @@ def apply(cp: ControlPlane, product: Product) -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
     cp.kubectl("apply", "-f", "-", input=yaml.safe_dump_all([*added, service]))
     wait_available(cp, "True")
+    wait_until(lambda: is_discovered(cp) is True, what="the resource to be discovered")
+
+
+def is_discovered(cp: ControlPlane) -> bool | None:
+    """Whether kubectl finds the resource, None where it fails: discovery follows the APIService's
+    condition after a while.
+    """
+    try:
+        return "decisions" in cp.kubectl("api-resources")
+    except ControlPlaneError:
+        return None
 
 
 def wait_available(cp: ControlPlane, status: str) -> None:
@@ -217,7 +229,7 @@ def ask(cp: ControlPlane, port: int, certificate: str | None) -> bytes:
     head = f"GET {API}/namespaces/theirs/decisions HTTP/1.1\r\nHost: x\r\nX-Remote-User: admin\r\n"
     with (
         contextlib.suppress(ssl.SSLError, ConnectionError),
-        socket.create_connection((LOOPBACK, port), timeout=10) as plain,
+        socket.create_connection((LOOPBACK, port), timeout=PATIENCE_S) as plain,
         context.wrap_socket(plain, server_hostname=LOOPBACK) as secured,
     ):
         secured.sendall(f"{head}\r\n".encode())
@@ -260,7 +272,7 @@ def test_gpuctl_why_needs_no_right_on_the_leader(cp: ControlPlane, tenant: str) 
 def test_reader_is_in_the_log(cp: ControlPlane, product: Product, tenant: str) -> None:
     cp.kubectl("get", "--raw", f"{API}/namespaces/ours/decisions/big", f"--as={tenant}")
 
-    assert f"user={tenant}" in product.log("webhook")
+    wait_logged(product, "webhook", f"user={tenant}")
 
 
 def line_of_doctor(cp: ControlPlane) -> tuple[str, str]:
@@ -295,7 +307,7 @@ def outage(cp: ControlPlane, product: Product, spaces: tuple[str, str]) -> Itera
 @pytest.mark.usefixtures("outage")
 def test_outage_leaves_the_group_out_of_kubectls_discovery(cp: ControlPlane) -> None:
     """Without an error: the API server marks the group as stale, and kubectl ignores such ones."""
-    assert "decisions" not in cp.kubectl("api-resources")
+    wait_until(lambda: is_discovered(cp) is False, what="the group to be stale")
     assert cp.kubectl("get", "all,configmaps", "-n", "ours")
     cp.kubectl("apply", "-f", "-", input=yaml.safe_dump(pod("other", limits={})))
 
@@ -337,7 +349,8 @@ def test_outage_keeps_an_empty_namespace_terminating(cp: ControlPlane, product: 
     product.start_webhook()
     wait_available(cp, "True")
 
-    cp.client.wait_for(path, lambda seen: seen is None, what="the namespace to be gone")
+    what = "the namespace to be gone"
+    cp.client.wait_for(path, lambda seen: seen is None, what=what, timeout_s=3 * PATIENCE_S)
 
 
 def is_stuck(namespace: Json) -> bool:

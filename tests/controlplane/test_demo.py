@@ -79,7 +79,7 @@ def assert_printed_commands_work(shown: str, path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     (metrics,) = re.findall(r"its metrics: (http://127\.0\.0\.1:\d+/metrics)", shown)
-    with urllib.request.urlopen(metrics, timeout=10) as answer:  # noqa: S310  # on the loopback
+    with urllib.request.urlopen(metrics, timeout=60) as answer:  # noqa: S310  # on the loopback
         assert b"gpu_scheduler_" in answer.read()
 
 

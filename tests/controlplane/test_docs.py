@@ -14,7 +14,7 @@ from tests.console_sessions import commands, steps
 from tests.controlplane.conftest import _started
 from tests.controlplane.terminal import Terminal
 from tests.controlplane.workloads import Watcher, pod
-from tests.leftovers import API_KINDS, everything
+from tests.leftovers import API_KINDS, everything, finalized_kinds
 from tools.controlplane import ControlPlane, FakeNode, add_nodes, wait_until
 from tools.product import ROOT
 
@@ -55,7 +55,7 @@ def cp(
 
 def typed(command: str) -> str:
     """The command with something real for each capital word."""
-    words = command.split()
+    words = command.replace("REGISTRY/", "registry.example.com/").split()
     return " ".join(
         word.rpartition("=")[0] + "=" + STANDS_FOR[word.rpartition("=")[2]]
         if word.rpartition("=")[2] in STANDS_FOR and "=" in word
@@ -77,7 +77,8 @@ def test_documented_commands_work_in_order(
         for command in commands(text):
             if command.startswith(tuple(NOT_HERE)):
                 continue
-            ended = terminal.type(typed(command))
+            with finalized_kinds(cp):
+                ended = terminal.type(typed(command))
             wanted = next((n for words, n in ANSWERS.items() if command.startswith(words)), 0)
             said = f"{page}: $ {typed(command)}\n{ended.stdout}{ended.stderr}"
             assert ended.returncode == wanted, said

@@ -35,12 +35,20 @@ def doctor(cp: ControlPlane, namespace: str) -> tuple[int, dict[str, Any]]:
     return result.status, {one["about"]: one for one in json.loads(result.out)}
 
 
+#: The begin of what is said of a webhook that works, on a busy machine.
+BUSY = "works, in "
+
+
 def bad(findings: dict[str, Any]) -> dict[str, str]:
-    return {name: one["level"] for name, one in findings.items() if one["level"] != "OK"}
+    """The levels of what is to be done; how busy the machine is does not matter here."""
+    return {
+        name: one["level"]
+        for name, one in findings.items()
+        if one["level"] != "OK" and not one["says"].startswith(BUSY)
+    }
 
 
 def test_healthy_product_has_no_findings(cp: ControlPlane, namespace: str) -> None:
-    # The first creations through a webhook that just started may be slow, and the doctor says so.
     wait_until(
         lambda: bad(doctor(cp, namespace)[1]) == {},
         what="nothing to be done",
@@ -52,12 +60,12 @@ def test_healthy_product_has_no_findings(cp: ControlPlane, namespace: str) -> No
     assert "4 nvidia.com/gpu" in findings["devices"]["says"]
 
     def table() -> list[str]:
-        return gpuctl(
-            "doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace
-        ).out.splitlines()
+        """The findings' lines, without the advice below them."""
+        said = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace).out
+        return [line for line in said.splitlines() if not line.startswith(" ")]
 
     wait_until(
-        lambda: all(line.startswith("OK ") for line in table()),
+        lambda: all(line.startswith("OK ") or BUSY in line for line in table()),
         what="a table without findings",
         last=table,
     )
@@ -143,11 +151,8 @@ def test_doctor_separates_missing_plugin_and_full_quota_from_health(
 
     status, findings = doctor(cp, namespace)
 
-    found = bad(findings)
-    if findings["mutation"]["says"].startswith("works, in"):
-        del found["mutation"]  # the machine is busy
     assert status == 2
-    assert found == {"devices": "FAIL", "quotas": "WARN"}
+    assert bad(findings) == {"devices": "FAIL", "quotas": "WARN"}
     assert "mute" in findings["devices"]["says"]
     assert f"{namespace}/none (0 of 0 nvidia.com/gpu)" in findings["quotas"]["says"]
 

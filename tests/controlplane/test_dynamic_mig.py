@@ -21,14 +21,6 @@ LABELS = {
 }
 
 
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """A scheduler that waits three seconds for an instance."""
-    config = {"mig": {"partitionTimeoutS": 3}}
-    with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
-        yield running
-
-
 @pytest.fixture
 def operator(cp: ControlPlane, product: Product) -> Iterator[CutOperator]:
     """An operator for every node; what it was told is gone afterwards."""
@@ -119,18 +111,20 @@ def test_failed_gpu_backs_off_and_another_is_partitioned(
     assert held.count("@1/") == 3
 
 
-def test_missing_partition_answer_times_out(
+@pytest.mark.kubernetes("1.35", "the API server keeps the nominated node of a bound pod before")
+def test_a_pod_on_its_partitioned_node_has_no_nominated_node(
     here: Watcher, kwok_node: MakeNode, operator: CutOperator
 ) -> None:
-    """The condition and the events have the missing instance and the duration."""
     operator.is_mute = True
     kwok_node("cuts-4", labels=LABELS | {"nvidia.com/gpu.count": "1"})
     here.create(wants("a", g2_20=1))
+    waiting = here.wait_reason("a", "WaitingForCapacity")
+    assert waiting["status"]["nominatedNodeName"] == "cuts-4"
 
-    seen = here.wait_explained("a", "free GPUs are in backoff")
+    operator.is_mute = False
+    [bound] = here.wait_bound(1)
 
-    assert node_of(seen) == ""
-    here.wait_told("a", "PartitionRequested", "PartitionFailed")
+    assert "nominatedNodeName" not in bound["status"]
 
 
 def test_former_leader_request_is_refused(

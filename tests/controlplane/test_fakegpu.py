@@ -15,6 +15,7 @@ import pytest
 
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpu_nodes import Nodes, killed, nvidia
+from tests.controlplane.history import states
 from tests.controlplane.workloads import Json, Watcher, pod
 from tools.controlplane import ControlPlane
 from tools.fake_operator import NAMESPACE, FakeOperator
@@ -236,20 +237,20 @@ def state_of(node: Json) -> str:
 
 @pytest.mark.contract("S1-8", "S1-60", "S1-61", "S1-B9", "S0-10")
 def test_mig_configuration_is_applied_refused_and_reverted(
-    nodes: Nodes, kwok_node: MakeNode
+    nodes: Nodes, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:
     kwok_node("fg-mig", labels={POOL: "a100"})
     nodes.wait_offer("fg-mig", {GPU: "8"})
 
-    # For long enough that it can be seen; what comes after it is as quick as the file's.
-    slow = {"gpu-scheduler.io/fake-mig": "latency=4s"}
-    nodes.change("fg-mig", notes=slow | mig_config("{3g.20gb: 2}"))
-    nodes.wait("fg-mig", "pending", lambda node: state_of(node) == "pending")
-    node = nodes.wait_offer("fg-mig", {"nvidia.com/mig-3g.20gb": "16"})
+    before = cp.client.get("/api/v1/nodes/fg-mig")
+    nodes.change("fg-mig", notes=mig_config("{3g.20gb: 2}"))
+    nodes.wait_offer("fg-mig", {"nvidia.com/mig-3g.20gb": "16"})
     node = nodes.wait("fg-mig", "success", lambda seen: state_of(seen) == "success")
     assert "run.ai/mig-mapping" in node["metadata"]["annotations"]
+    told = [state_of(one) for one in states(cp, "/api/v1/nodes/fg-mig", before)]
+    assert [*dict.fromkeys(filter(None, told))] == ["pending", "success"]
 
-    nodes.change("fg-mig", notes=dict.fromkeys(slow) | mig_config("{4g.20gb: 2}"))
+    nodes.change("fg-mig", notes=mig_config("{4g.20gb: 2}"))
     nodes.wait("fg-mig", "failed", lambda seen: state_of(seen) == "failed")
     nodes.wait("fg-mig", "its event", lambda _: "4g.20gb" in str(nodes.notes("fg-mig")))
     nodes.wait_offer("fg-mig", {"nvidia.com/mig-3g.20gb": "16"})

@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.audit_log import audited, end_of
+from tests.controlplane.audit_log import Moment, audited, now, wait_audited
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpu_nodes import Nodes, killed, wait_kind
-from tests.controlplane.rights import granted_rights, used_rights
+from tests.controlplane.rights import decisions, granted_rights, used_rights
 from tests.controlplane.workloads import Json, Watcher, annotation, pod
 from tests.patience import SLOW_MACHINE
 from tools.controlplane import ControlPlane
 from tools.fake_operator import ACCOUNT, NAMESPACE, FakeOperator
+from tools.product import SHORT_LEASE
 
 USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
 POOL = "run.ai/simulated-gpu-node-pool"
@@ -65,21 +66,22 @@ def pod_groups(cp: ControlPlane) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def before(cp: ControlPlane) -> int:
-    """Where the audit log ended when this module began; other tests ran before."""
-    return end_of(cp)
+def before(cp: ControlPlane) -> Moment:
+    """The moment at which this module began; other tests ran before."""
+    return now(cp)
 
 
 @pytest.fixture(scope="module")
 def operator(
-    cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory, pod_groups: str, before: int
+    cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory, pod_groups: str, before: Moment
 ) -> Iterator[FakeOperator]:
     assert pod_groups
-    assert before >= 0, "the log ended there before the operator starts"
+    assert before.time, "the moment before the operator starts"
     directory = tmp_path_factory.mktemp("fakegpu")
     token = directory / "token"
     token.write_text(TOKEN + "\n")
-    running = FakeOperator(cp, directory, config={"server": {"tokenFile": str(token)}})
+    config = {"server": {"tokenFile": str(token)}, "leaderElection": SHORT_LEASE}
+    running = FakeOperator(cp, directory, config=config)
     running.install()
     running.configure(POOLS)
     with running:
@@ -163,7 +165,7 @@ def label_one_with_a_kubelet(cp: ControlPlane) -> None:
 
 @pytest.mark.contract("S1-36", "S1-40", "S1-B20")
 def test_every_right_is_used_and_none_is_missing(
-    cp: ControlPlane, operator: FakeOperator, before: int, kwok_node: MakeNode
+    cp: ControlPlane, operator: FakeOperator, before: Moment, kwok_node: MakeNode
 ) -> None:
     """Judged by the audit log, after pools, a failure, a reservation and a pod that is refused."""
     assert operator.pid
@@ -190,12 +192,14 @@ def test_every_right_is_used_and_none_is_missing(
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-fp-rights"
     cp.client.wait_for(path, lambda seen: seen is None, what="its ConfigMap to go")
 
-    events, granted = audited(cp, USER, before), granted_rights("fakegpu-rbac.yaml")
-    decisions = {e["annotations"]["authorization.k8s.io/decision"] for e in events}
-    assert decisions == {"allow"}
+    granted = granted_rights("fakegpu-rbac.yaml")
     # A ConfigMap is created by a patch, which asks for the right to create without using its verb.
     # The lease is there from the first test that wanted one.
-    assert granted - used_rights(audited(cp, USER)) == {("", "configmaps", "create")}
+    used = granted - {("", "configmaps", "create")}
+    wait_audited(cp, USER, "every right", lambda every: used <= used_rights(every))
+    events = audited(cp, USER, before)
+    assert decisions(events) == {"allow"}
+    assert ("", "configmaps", "create") not in used_rights(audited(cp, USER))
     assert used_rights(events) <= granted
 
 
@@ -204,12 +208,12 @@ def test_a_second_replica_stands_by_and_takes_over(
     cp: ControlPlane, operator: FakeOperator, kwok_node: MakeNode, tmp_path: Path
 ) -> None:
     kwok_node("fp-two")
-    second = FakeOperator(cp, tmp_path)
+    second = FakeOperator(cp, tmp_path, config={"leaderElection": SHORT_LEASE})
     with second:
         label(cp, "fp-two", "four")
         wait_gpus(cp, "fp-two", 4)
         assert "leading" not in second.log()
-        with killed(operator):
+        with killed(operator, is_lease_freed=False):
             label(cp, "fp-two", "two")
 
             wait_gpus(cp, "fp-two", 2)

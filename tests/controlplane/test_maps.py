@@ -23,6 +23,7 @@ from tests.controlplane.workloads import (
     wait_logged,
     why,
 )
+from tests.patience import PATIENCE_S
 from tools.controlplane import ControlPlane
 from tools.product import Product
 
@@ -102,7 +103,7 @@ def test_a_rollout_finishes_after_the_map_was_edited(here: Watcher, seed_nodes: 
             and seen["status"]["currentRevision"] == seen["status"]["updateRevision"]
         ),
         what="the rollout to finish",
-        timeout_s=60.0,
+        timeout_s=3 * PATIENCE_S,
     )
 
     assert [(node_of(item), cuda(item)) for item in here.pods()] == [

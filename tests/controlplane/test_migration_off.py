@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 
-from tests.controlplane.audit_log import audited, end_of
+from tests.controlplane.audit_log import audited, now
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.rights import granted_rights, used_rights
+from tests.controlplane.rights import decisions, granted_rights, used_rights
 from tests.controlplane.workloads import Watcher, pod
 from tests.unit.gpuctl.cli import gpuctl
 from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
@@ -48,7 +48,7 @@ def may_evict(cp: ControlPlane) -> bool:
 def test_migration_off_places_pods_without_migration_rights(
     cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode
 ) -> None:
-    before = end_of(cp)
+    before = now(cp)
     kwok_node("still", gpus=2)
     here = Watcher(cp, namespace)
 
@@ -57,8 +57,7 @@ def test_migration_off_places_pods_without_migration_rights(
     here.wait_bound(1)
 
     events = audited(cp, USER, before)
-    decisions = {each["annotations"]["authorization.k8s.io/decision"] for each in events}
-    assert decisions == {"allow"}
+    assert decisions(events) == {"allow"}
     only_migrations = granted_rights("rbac-migrations.yaml") - granted_rights(
         "rbac-preemption.yaml"
     )

@@ -58,7 +58,7 @@ def test_node_rejecting_three_pods_is_avoided_and_returns(
     here.wait_told("p2", "NodeAvoided")
     broken.beat()
 
-    here.wait_bound(5, timeout_s=90)
+    here.wait_bound(5, timeout_s=180)
     wait_until(
         lambda: "gpu_scheduler_avoided_nodes 0.0" in fetch(product.health_port, "/metrics"),
         what="no node to rest",

@@ -16,13 +16,12 @@ import pytest
 from scheduler.model.crd import former_version
 from scheduler.watch.informers import DRA, STORAGE
 from tests import pod_field_use
-from tests.controlplane.audit_log import audited, end_of
+from tests.controlplane.audit_log import Moment, audited, now, wait_audited
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.rights import granted_rights, used_rights
+from tests.controlplane.rights import decisions, granted_rights, used_rights
 from tests.controlplane.workloads import (
     SEED_MAP,
     Watcher,
-    away,
     controlled,
     fetch,
     node_of,
@@ -31,7 +30,7 @@ from tests.controlplane.workloads import (
 )
 from tools.controlplane import ApiError, ControlPlane, wait_until
 from tools.golden import api_fields
-from tools.product import ACCOUNT, ROOT, Product
+from tools.product import ACCOUNT, ROOT, SHORT_LEASE, Product
 
 OURS = "gpu-scheduler.io"
 USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
@@ -78,24 +77,25 @@ SELDOM = {
 
 
 @pytest.fixture(scope="module")
-def before(cp: ControlPlane) -> int:
-    """Where the audit log ended when this module began; other tests ran before."""
-    return end_of(cp)
+def before(cp: ControlPlane) -> Moment:
+    """The moment at which this module began; other tests ran before."""
+    return now(cp)
 
 
 @pytest.fixture(scope="module")
 def product(
-    cp: ControlPlane, before: int, tmp_path_factory: pytest.TempPathFactory
+    cp: ControlPlane, before: Moment, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Product]:
     """Scheduler and webhook with the roles of ``cluster/rbac*.yaml``."""
-    assert before >= 0, "the log ended there before the product starts"
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
+    assert before.time, "the moment before the product starts"
+    config = {"leaderElection": SHORT_LEASE}
+    with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
         yield running
 
 
 @pytest.mark.contract("S2-B14", "S2-B8", "S2-7")
 def test_shipped_rights_equal_used_rights_and_no_list_per_pod(
-    cp: ControlPlane, product: Product, before: int, namespace: str, kwok_node: MakeNode
+    cp: ControlPlane, product: Product, before: Moment, namespace: str, kwok_node: MakeNode
 ) -> None:
     """Judged by the API server's audit log after a run with maps, refusals and releases."""
     for number in range(1, 5):
@@ -109,16 +109,16 @@ def test_shipped_rights_equal_used_rights_and_no_list_per_pod(
     here.create(pod("taken-0", annotations={"gpu-scheduling-map": "0=node1:0"}))
     here.wait_explained("taken-0", "held by a pod that does not share it")
 
+    files = ("rbac.yaml", "rbac-migrations.yaml", "rbac-preemption.yaml")
+    granted = set().union(*map(granted_rights, files))
+    # The Lease is there from the first test that wanted one.
+    often = granted - SELDOM
+    wait_audited(cp, USER, "every right", lambda every: often <= used_rights(every))
     events = audited(cp, USER, before)
 
     # Not every 403 is a missing right: a namespace that is being deleted takes no events. Tests
     # before us gave the same account more rights, or fewer, on purpose.
-    decisions = {e["annotations"]["authorization.k8s.io/decision"] for e in events}
-    assert decisions == {"allow"}
-    files = ("rbac.yaml", "rbac-migrations.yaml", "rbac-preemption.yaml")
-    granted = set().union(*map(granted_rights, files))
-    # The Lease is there from the first test that wanted one.
-    assert granted - used_rights(audited(cp, USER)) <= SELDOM
+    assert decisions(events) == {"allow"}
     assert used_rights(events) <= granted
     lists = [e["objectRef"]["resource"] for e in events if e["verb"] == "list"]
     starts = product.log("scheduler").count("caches synced")
@@ -135,7 +135,10 @@ def test_shipped_rights_equal_used_rights_and_no_list_per_pod(
     )
     once = dict.fromkeys(kinds, starts)
     # Pods that live, and those that failed before the start; kubelets' events, by reason.
-    assert counts == {**once, "pods": 2 * starts, "events": 2 * starts}
+    wanted = {**once, "pods": 2 * starts, "events": 2 * starts}
+    assert counts.keys() == wanted.keys()
+    # A list that a busy API server refuses is repeated; a list per pod would be seven more.
+    assert all(wanted[kind] <= count <= wanted[kind] + 2 for kind, count in counts.items()), counts
     assert all(lists.count(kind) <= starts + 2 for kind in own)
 
 
@@ -216,7 +219,7 @@ def test_second_replica_takes_over_after_the_first_is_killed(
     cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode, tmp_path: Path
 ) -> None:
     kwok_node("replicas", labels={"gpu-node-name": "replicas"})
-    second = Product(cp, tmp_path / "second")
+    second = Product(cp, tmp_path / "second", config={"leaderElection": SHORT_LEASE})
     second.directory.mkdir()
     here = Watcher(cp, namespace)
     with closing(second):
@@ -224,12 +227,15 @@ def test_second_replica_takes_over_after_the_first_is_killed(
         here.create(pod("a-0", annotations={"gpu-scheduling-map": "0=replicas:0"}))
         here.wait_bound(1)
         assert "Successfully scheduled" not in second.log("scheduler")
-        with away(product, "scheduler", crash=True):
+        product.kill("scheduler")
+        try:
             here.create(pod("b-1", annotations={"gpu-scheduling-map": "1=replicas:1"}))
 
             here.wait_bound(2)
 
             wait_logged(second, "scheduler", "Successfully scheduled pod b-1")
+        finally:
+            product.start_scheduler()
 
 
 @pytest.mark.contract("S2-B12")

@@ -14,27 +14,33 @@ from tools.golden import api_fields
 Json = dict[str, Any]
 OPENAPI: Final = ("api/v1", "apis/apps/v1", "apis/batch/v1")
 FOLDERS: Final = {
-    "Pod": "/api/v1/namespaces/{}/pods",
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-    "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
-    "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
-    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "Pod": "/api/v1/namespaces/default/pods",
+    "Deployment": "/apis/apps/v1/namespaces/default/deployments",
+    "ReplicaSet": "/apis/apps/v1/namespaces/default/replicasets",
+    "StatefulSet": "/apis/apps/v1/namespaces/default/statefulsets",
+    "Job": "/apis/batch/v1/namespaces/default/jobs",
 }
 
 
-def create(cp: ControlPlane, namespace: str, body: Json) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _account(cp: ControlPlane) -> None:
+    """Of the namespace of all dry runs."""
+    cp.wait_for_service_account("default")
+
+
+def create(cp: ControlPlane, body: Json) -> None:
     """Create an object in a dry run; no webhook of ours is called for another scheduler's pods."""
     spec = body["spec"] | ({"schedulerName": "another"} if body["kind"] == "Pod" else {})
-    path = FOLDERS[body["kind"]].format(namespace) + "?dryRun=All"
+    path = FOLDERS[body["kind"]] + "?dryRun=All"
     cp.client.create(path, {**body, "spec": spec})
 
 
 @pytest.mark.parametrize("case", REJECTED)
-def test_api_server_rejects_the_field(cp: ControlPlane, namespace: str, case: str) -> None:
+def test_api_server_rejects_the_field(cp: ControlPlane, case: str) -> None:
     body, field = REJECTED[case]
 
     with pytest.raises(ApiError) as found:
-        create(cp, namespace, body)
+        create(cp, body)
 
     causes = found.value.answer["details"]["causes"]
     assert found.value.status == 422
@@ -42,8 +48,8 @@ def test_api_server_rejects_the_field(cp: ControlPlane, namespace: str, case: st
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_api_server_accepts_the_object(cp: ControlPlane, namespace: str, case: str) -> None:
-    create(cp, namespace, ACCEPTED[case])
+def test_api_server_accepts_the_object(cp: ControlPlane, case: str) -> None:
+    create(cp, ACCEPTED[case])
 
 
 def test_every_field_of_the_server_is_known_to_the_notes(cp: ControlPlane) -> None:

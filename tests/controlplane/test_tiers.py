@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.answered import AnsweredWatcher
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dra_objects import kube_scheduler
 from tests.controlplane.workloads import (
@@ -45,7 +46,7 @@ def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
     """A fresh namespace; the test makes its nodes."""
     assert product.is_running("webhook")
-    return Watcher(cp, namespace)
+    return AnsweredWatcher(cp, namespace, product)
 
 
 def wants(name: str, resource: str = BIG, **more: Any) -> Json:
@@ -124,12 +125,16 @@ def test_deployment_under_a_quota_gets_exactly_the_quota(
     here.create(controlled("Deployment", "web", replicas=6, limits={BIG: "1"}))
     items = here.wait(
         "six pods, three of them placed and the others explained",
-        lambda found: len(found) == 6 and sum(1 for i in found if node_of(i) or why(i)) == 6,
+        lambda found: (
+            len(found) == 6
+            and all(node_of(i) or why(i) for i in found)
+            and sum(bool(node_of(i)) for i in found) == 3
+        ),
     )
 
     kinds = sorted(next(iter(tier(item))) for item in items)
     assert kinds == [SMALL] * 3 + [BIG] * 3
-    assert sum(1 for item in items if node_of(item)) == 3
+    assert {str(tier(item)) for item in items if node_of(item)} == {str({SMALL: "1"})}
 
 
 @pytest.mark.contract("S2-B10", "S0-B7")

@@ -112,6 +112,8 @@ def test_leader_tells_holders_room_and_quota(
     cp: ControlPlane, product: Product, busy: Watcher
 ) -> None:
     own = ("-n", busy.namespace, *of_leader(product))
+    # The leader has the quota's count from a watch of its own.
+    wait_until(lambda: "quota 34 of 40" in asked(cp, "free", *own), what="the leader's quota")
 
     pods = asked(cp, "top", "pods", *own)
     nodes = asked(cp, "top", "nodes", *of_leader(product))

@@ -31,7 +31,7 @@ from tools.product import ROOT
 
 CHART: Final = SCHEDULER.relative_to(ROOT)
 RUNNING: Final = 100
-WAIT: Final = ("--wait", "--timeout=100s")
+WAIT: Final = ("--wait", "--timeout=240s")
 TICKETS: Final = f"/apis/gpu-scheduler.io/v1alpha1/namespaces/{NAMESPACE}/podmigrations"
 TICKET: Final = {
     "apiVersion": "gpu-scheduler.io/v1alpha1",

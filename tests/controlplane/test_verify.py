@@ -17,7 +17,7 @@ from tools.product import ROOT
 PREFIX = "gpu-verify-"
 #: Longer than the test: the pod waits for a scheduler until the signal.
 TIMEOUT_S = 120
-END_S = 60
+END_S = 180
 
 
 def names(cp: ControlPlane, path: str) -> set[str]:

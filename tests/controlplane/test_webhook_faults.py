@@ -264,6 +264,7 @@ def test_pods_created_while_both_replicas_are_dead_are_placed_later(
         for each in (plant.product, other):
             each.kill("webhook")
             each.kill("scheduler")
+            each.free_lease()
         wait_for_fault(here, cp)
         others = created(here, cp, unrelated())
         mine = created(here, cp, ours("2"))

@@ -161,7 +161,7 @@ class Stream:
         wait_until(
             lambda: sum(int(name.split("-")[1]) >= first for name in self._bound) >= count,
             what=f"{count} more pods of the stream to be bound",
-            timeout_s=60.0,
+            timeout_s=180,
         )
 
     def _run(self) -> None:

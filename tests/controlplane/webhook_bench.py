@@ -27,6 +27,7 @@ from aiohttp import web
 from scheduler.controllers.certificates.issuer import CertificateBundle, make_certificates
 from scheduler.model import well_known
 from scheduler.model.admission import AdmissionDecision
+from tests.patience import PATIENCE_S
 from tests.unit.webhook.pods import pod
 from tests.unit.webhook.scheduler import SchedulerEnd
 from tools.controlplane import ControlPlane, wait_until
@@ -34,7 +35,6 @@ from webhook.webhook_configuration import NAME, webhook_configuration
 
 ROOT: Final = Path(__file__).parents[2]
 POLICIES: Final = ROOT / "cluster" / "admission-policies.yaml"
-START_S: Final = 20
 
 Json = dict[str, Any]
 Say = Callable[[Json], AdmissionDecision]
@@ -165,7 +165,7 @@ def running(plane: ControlPlane) -> Iterator[Bench]:
         thread = threading.Thread(target=loop.run_until_complete, args=(bench.serve(started, end),))
         thread.start()
         try:
-            assert started.wait(START_S), "the scheduler's end did not start"
+            assert started.wait(PATIENCE_S), "the scheduler's end did not start"
             bench.start()
             bench.register()
             wait_until(bench.is_called, what="the API server to call the webhook")

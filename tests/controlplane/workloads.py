@@ -233,9 +233,14 @@ def _refusal(item: Json) -> Json:
 
 @contextmanager
 def away(product: Product, name: str, *, crash: bool = False) -> Iterator[None]:
-    """A program of the product is not there for as long as the block lasts; then it is back."""
+    """A program of the product is not there for as long as the block lasts; then it is back.
+
+    The lease of a killed scheduler does not keep the next one waiting.
+    """
     try:
         (product.kill if crash else product.stop)(name)
+        if crash and name == "scheduler":
+            product.free_lease()
         yield
     finally:
         (product.start_scheduler if name == "scheduler" else product.start_webhook)()

@@ -45,6 +45,7 @@ async def test_nodes_show_the_pod_on_each_gpu(opened: OpenTab) -> None:
             "speech/asr-0"
         )
         await expect(detail.get_by_role("row", name="7 free")).to_be_visible()
+        await expect(detail).to_contain_text("H100 80G, 79.6Gi of memory")
 
 
 async def test_failed_gpus_have_a_hatch_and_a_sign(opened: OpenTab) -> None:

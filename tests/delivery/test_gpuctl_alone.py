@@ -1,4 +1,4 @@
-"""``pipx install 'gpu-scheduler[cli]'``: the wheel with the packages that this extra requires."""
+"""``pipx install 'gpu-scheduler[cli] @ WHEEL'``: the wheel with the packages of this extra."""
 
 from __future__ import annotations
 
@@ -58,4 +58,5 @@ def test_gpuctl_without_the_extra_names_it(tmp_path_factory: pytest.TempPathFact
     ended = bare.run("gpuctl", "--version")
 
     assert ended.returncode == 1
-    assert ended.stderr == "gpuctl: install it as: pipx install 'gpu-scheduler[cli]'\n"
+    command = "pipx install 'gpu-scheduler[cli] @ WHEEL'"
+    assert ended.stderr == f"gpuctl: install the wheel with its extra cli: {command}\n"

@@ -57,7 +57,7 @@ def wait_for_phase(cp: ControlPlane, namespace: str, name: str, phase: str) -> J
         f"/api/v1/namespaces/{namespace}/pods/{name}",
         lambda pod: pod is not None and pod["status"].get("phase") == phase,
         what=f"pod {name} to be {phase}",
-        timeout_s=120,
+        timeout_s=240,
     )
     return seen
 

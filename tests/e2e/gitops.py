@@ -115,14 +115,14 @@ class Story:
         for path in (PODS, CHECK_PODS):
             gone = f"{path} to be empty"
             self.plane.client.wait_for(
-                path, lambda seen: not seen["items"], what=gone, timeout_s=90
+                path, lambda seen: not seen["items"], what=gone, timeout_s=180
             )
-        wait_until(lambda: left() == expected, what="the rest to be gone", timeout_s=90, last=left)
+        wait_until(lambda: left() == expected, what="the rest to be gone", timeout_s=180, last=left)
 
     def remove(self) -> None:
         """Whatever a step has left: its Applications first, since they bring everything back."""
         words = ("--ignore-not-found", "--timeout=120s")
         applications = ("applicationsets,applications", "--all", "--namespace=argocd")
-        self.plane.kubectl("delete", *applications, *words, timeout_s=130)
+        self.plane.kubectl("delete", *applications, *words, timeout_s=240)
         self.plane.kubectl("delete", *API_KINDS, *words)
-        self.plane.kubectl("delete", "namespace", NAMESPACE, CHECK_NAMESPACE, *words, timeout_s=130)
+        self.plane.kubectl("delete", "namespace", NAMESPACE, CHECK_NAMESPACE, *words, timeout_s=240)

@@ -107,7 +107,7 @@ def test_renewed_certificate_causes_no_drift(story: Story) -> None:
     wait_until(
         lambda: story.scheduler.served() == {story.scheduler.kept()},
         what="both webhooks to serve the new certificate",
-        timeout_s=90,
+        timeout_s=180,
     )
     versions = story.versions()
     assert "" not in trusted
@@ -133,7 +133,7 @@ def test_manual_change_is_reverted(story: Story) -> None:
         story.argo.refresh(SCHEDULER)
         return bool(story.plane.client.get(CONFIG)["data"] == told)
 
-    wait_until(is_back, what="the setting of git", timeout_s=60)
+    wait_until(is_back, what="the setting of git", timeout_s=180)
     story.settled()
 
 

@@ -18,13 +18,13 @@ import pytest
 
 from tests.e2e.containers import Json, shell_pod
 from tests.e2e.delivered import NAME, NAMESPACE, REGISTRATION, SCHEDULER, ByHelm, Scheduler, given
-from tests.leftovers import everything
+from tests.leftovers import everything, finalized_kinds, wait_until_gone
 from tools.charts.helm import helm
 from tools.controlplane import ControlPlane, wait_until
 from tools.product import ROOT
 from tools.realnode import RealNode
 
-READY_S: Final = 90.0
+READY_S: Final = 180.0
 CERT_MANAGER: Final = "cert-manager.io"
 CERTIFICATES: Final = f"/apis/{CERT_MANAGER}/v1/namespaces/{NAMESPACE}/certificates"
 ALIASES: Final = "names-of-services"
@@ -109,7 +109,7 @@ def apply(cp: ControlPlane, *objects: Json) -> None:
     for each in objects:
         if each["kind"] == "CustomResourceDefinition":
             name = f"crd/{each['metadata']['name']}"
-            cp.kubectl("wait", "--for=condition=Established", name, "--timeout=30s")
+            cp.kubectl("wait", "--for=condition=Established", name, "--timeout=60s")
 
 
 def give_names(cp: ControlPlane) -> None:
@@ -153,11 +153,14 @@ def delivery(cp: ControlPlane, with_image: RealNode, tmp_path: Path) -> Iterator
     cp.wait_for_service_account(NAMESPACE)
     installed = ByHelm(cp, tmp_path)
     yield installed
-    installed.withdraw(SCHEDULER)
+    with finalized_kinds(cp):
+        installed.withdraw(SCHEDULER)
     for kind in ("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"):
         cp.kubectl("delete", kind, ALIASES, "--ignore-not-found")
-    for kind in ("issuers", "certificates"):
-        cp.kubectl("delete", "crd", f"{kind}.{CERT_MANAGER}", "--ignore-not-found")
+    kinds = ("crd", *(f"{kind}.{CERT_MANAGER}" for kind in ("issuers", "certificates")))
+    cp.kubectl("delete", *kinds, "--ignore-not-found", "--wait=false")
+    left = ("get", *kinds, "--ignore-not-found", "-o", "name")
+    wait_until_gone(cp, lambda: cp.kubectl(*left).split())
     secret = f"{NAME}-webhook-tls"
     cp.kubectl("delete", "secret", secret, "-n", NAMESPACE, "--ignore-not-found")
     wait_until(
@@ -185,7 +188,7 @@ def test_helm_test_passes_with_every_certificate_source(
     give_names(cp)
 
     told = helm(
-        *("test", NAME, "--namespace", NAMESPACE, "--timeout=110s"), kubeconfig=cp.kubeconfig
+        *("test", NAME, "--namespace", NAMESPACE, "--timeout=240s"), kubeconfig=cp.kubeconfig
     )
 
     assert "Phase:" in told

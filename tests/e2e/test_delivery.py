@@ -31,7 +31,13 @@ from tests.e2e.delivered import (
     Scheduler,
 )
 from tests.e2e.newcomers import Newcomers
-from tests.leftovers import API_KINDS, everything, left_since, wait_until_gone
+from tests.leftovers import (
+    API_KINDS,
+    everything,
+    finalized_kinds,
+    left_since,
+    wait_until_gone,
+)
 from tools.charts.helm import HelmFailed
 from tools.controlplane import ControlPlane, ControlPlaneError
 from tools.controlplane.client import wait_until
@@ -174,7 +180,7 @@ def test_new_certificate_is_loaded_during_reviews(cp: ControlPlane, story: Story
         reviewed += story.check.is_reviewed()
         return story.scheduler.served() == {story.scheduler.kept()}
 
-    wait_until(taken_over, what="both webhooks to serve the new certificate", timeout_s=90)
+    wait_until(taken_over, what="both webhooks to serve the new certificate", timeout_s=180)
     assert story.scheduler.kept() != lost
     assert story.scheduler.bundles() == trusted
     assert "" not in trusted
@@ -252,7 +258,8 @@ def test_uninstall_without_kept_crds_leaves_nothing(
     story.delivery.deploy(SCHEDULER, {"crd": {"keep": False}})
     story.scheduler.wait()
 
-    story.delivery.withdraw(SCHEDULER)
+    with finalized_kinds(cp):
+        story.delivery.withdraw(SCHEDULER)
 
     story.scheduler.wait(replicas=0)
 

@@ -121,7 +121,8 @@ def test_broken_gpu_fails_at_most_four_pods_per_window(
     log.info("refused in %.0f s: %s", WATCHED_S, [one["status"]["startTime"] for one in seen])
     assert {one["status"]["reason"] for one in seen} == {"UnexpectedAdmissionError"}
     assert "GPU is lost" in seen[0]["status"]["message"]
-    assert 3 <= most_in_a_window(seen) <= MOST
+    assert len(seen) >= 3, "a slow machine needs more than one window for the three that it takes"
+    assert most_in_a_window(seen) <= MOST
     assert sum(one["status"]["phase"] == "Running" for one in running) == 1
 
 

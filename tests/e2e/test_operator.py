@@ -34,7 +34,7 @@ from tools.realnode import RealNode
 
 RELEASE: Final = "gpu-operator"
 RESERVATIONS: Final = "runai-reservation"
-READY_S: Final = 90.0
+READY_S: Final = 180.0
 #: Of the seeds' images what their manifests start: the name, and the entry point.
 IMAGES: Final = {
     "nvidia/cuda-vector-add:v0.1": ("/bin/sh", "-c", "/bin/nvidia-smi; exec sleep 3600"),

@@ -13,7 +13,7 @@ from tests.controlplane.workloads import PATHS, Watcher, annotation, node_of
 from tests.e2e.agent import DEVICES, GPU, indexes
 from tests.e2e.containers import FOREVER, Json, delete, execute, shell_pod, wait_for_phase
 from tests.e2e.local_volumes import VOLUMES, LocalVolume, local_volumes
-from tools.controlplane import ControlPlane, FakeNode, add_nodes
+from tools.controlplane import ControlPlane, FakeNode, add_nodes, wait_until
 from tools.realnode import RealNode
 
 CLASS: Final = "training-disks"
@@ -78,10 +78,17 @@ def _apart() -> Json:
 
 
 def volume_of(cp: ControlPlane, namespace: str, replica: int) -> Any:
-    """The volume that a replica's claim is bound to."""
+    """The volume that a replica's claim is bound to; the PV controller writes the phase last."""
     path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/data-train-{replica}"
-    claim = cp.client.get(path)
-    return claim["status"]["phase"], claim["spec"]["volumeName"]
+    claim = cp.client.wait_for(
+        path, lambda seen: seen["status"].get("phase") == "Bound", what=f"claim {replica} bound"
+    )
+    return claim["spec"]["volumeName"]
+
+
+def wait_content(path: Path, text: str) -> None:
+    """Wait until a container has written this: it is Running before its first command."""
+    wait_until(lambda: path.exists() and path.read_text() == text, what=f"{text!r} in {path.name}")
 
 
 def test_mapped_statefulset_runs_on_the_nodes_of_its_volumes(
@@ -96,9 +103,9 @@ def test_mapped_statefulset_runs_on_the_nodes_of_its_volumes(
     assert (node_of(first), node_of(second)) == (eight.name, KWOK_NODES[0])
     assert annotation(second, DEVICES) == "gpu:1,4"
     assert indexes(cp, eight, here.namespace, "train-0") == [3, 6]
-    assert volume_of(cp, here.namespace, 0) == ("Bound", "real-disk")
-    assert volume_of(cp, here.namespace, 1) == ("Bound", "kwok-disk")
-    assert (disk / "starts").read_text() == "train-0\n"
+    assert volume_of(cp, here.namespace, 0) == "real-disk"
+    assert volume_of(cp, here.namespace, 1) == "kwok-disk"
+    wait_content(disk / "starts", "train-0\n")
 
     cp.client.delete(f"{here.pods_path}/train-0?gracePeriodSeconds=1")
     here.wait(
@@ -109,8 +116,9 @@ def test_mapped_statefulset_runs_on_the_nodes_of_its_volumes(
             and one["status"].get("phase") == "Running"
             for one in items
         ),
-        timeout_s=120,
+        timeout_s=240,
     )
+    wait_content(disk / "starts", "train-0\ntrain-0\n")
     words = ("sh", "-c", "cat /data/starts")
     assert execute(cp, here.namespace, "train-0", *words) == "train-0\ntrain-0\n"
     assert indexes(cp, eight, here.namespace, "train-0") == [3, 6]

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.containers import FOREVER, create, delete, execute, run, shell_pod, wait_for_phase
 from tests.e2e.local_volumes import LocalVolume, local_volumes
 from tests.storage import claim_json, uses
-from tools.controlplane import ControlPlane
+from tools.controlplane import ControlPlane, wait_until
 from tools.product import Product
 from tools.realnode import RealNode
 
@@ -55,7 +55,9 @@ def test_a_pod_writes_to_the_local_volume_that_its_claim_got(
 
     assert running["spec"]["nodeName"] == node.name
     assert cp.client.get(path)["spec"]["volumeName"] == "small"
-    assert (disks["small"] / "file").read_text() == "kept\n"
+    # A container is Running before its first command.
+    file = disks["small"] / "file"
+    wait_until(lambda: file.exists() and file.read_text() == "kept\n", what="the file")
 
     delete(cp, namespace, "writer")
     pod["metadata"]["name"] = "reader"

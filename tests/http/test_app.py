@@ -86,7 +86,7 @@ async def test_watches_that_started_first_fill_the_program(served: FakeApi, clie
     config = configuration()
     sources = Sources(config, client)
     sources.start()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         for reflector in sources.reflectors:
             await reflector.is_synced.wait()
 
@@ -94,7 +94,7 @@ async def test_watches_that_started_first_fill_the_program(served: FakeApi, clie
     sent = await served.next(BINDING)
     os.kill(os.getpid(), signal.SIGTERM)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert await process == 0
     assert sent.json["target"]["name"] == "n1"
     assert len([one for one in served.seen if one.path == "/api/v1/pods"]) == 3
@@ -106,7 +106,7 @@ async def test_signal_before_the_program_is_built_stops_it(served: FakeApi, clie
     sources.start()
     os.kill(os.getpid(), signal.SIGTERM)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await sources.stop.wait()
         assert await App(config, client, None, sources).run() == 0
 

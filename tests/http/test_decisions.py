@@ -275,7 +275,7 @@ async def test_questions_beyond_the_limit_are_refused_with_a_time(
     await asking.stage.recorder.next()
     async with asking.questions.turn():
         waiting = [asyncio.create_task(asking.get(path)) for _ in range(QUESTIONS_WAITING_MAX)]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while asking.questions.waiting < QUESTIONS_WAITING_MAX:  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.001)
         async with aiohttp.ClientSession() as session, session.get(asking.url + path) as refused:

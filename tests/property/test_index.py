@@ -139,8 +139,8 @@ def agree(cluster: Cluster | WhatIfView, pod: Pod) -> str | None:
             pod,
             Budget(10**9),
             pipeline,
-            tie_score=pipeline.tie_score(cluster, pod),
-            data=pipeline.data_nodes(cluster, pod),
+            tie_score=pipeline.points(pod).tie_score(cluster, pod),
+            data=pipeline.points(pod).data_nodes(cluster, pod),
         )
         assert (found and found.node) == (scanned and scanned.node), f"spread={spread}"
         found_names.append(found.node.name if found and found.node else None)

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.teams import WHOLE, Simulation
+from scheduler.model.actions import PreemptPods
+from scheduler.model.well_known import GPU
 
 GPUS = 16
 STEPS = 60
@@ -17,14 +19,20 @@ amounts = st.integers(min_value=0, max_value=GPUS)
     guarantees=st.lists(amounts, min_size=2, max_size=4),
     demands=st.lists(st.lists(amounts, min_size=4, max_size=4), min_size=1, max_size=3),
     seed=st.integers(min_value=0, max_value=1000),
+    priorities=st.sampled_from([(0,), (0, 1), (-1, 0, 5)]),
 )
 def test_constant_demand_ends_in_no_eviction(
-    guarantees: list[int], demands: list[list[int]], seed: int
+    guarantees: list[int], demands: list[list[int]], seed: int, priorities: tuple[int, ...]
 ) -> None:
     """Mixed pending and borrowed work: after each change of demand there is a last eviction."""
     names = [f"t{at}" for at in range(len(guarantees))]
     world = Simulation(
-        dict(zip(names, guarantees, strict=True)), GPUS // 8, seed, (1, 2, 4, 8), jobs_end=False
+        dict(zip(names, guarantees, strict=True)),
+        GPUS // 8,
+        seed,
+        (1, 2, 4, 8),
+        priorities,
+        jobs_end=False,
     )
     for demand in demands:
         world.set_demand({name: demand[at] for at, name in enumerate(names)})
@@ -32,6 +40,15 @@ def test_constant_demand_ends_in_no_eviction(
         world.run(begin + STEPS * 10.0)
         late = [at for at in world.evicted_at if at > begin + STEPS * 5.0]
         assert not late, f"evictions after the settled state: {late}"
+    assert world.above_guarantee == 0
+    for action in world.taken_back:
+        assert _is_within(action)
+
+
+def _is_within(action: PreemptPods) -> bool:
+    """What ends is at most what is asked for and one job (KAI pull request 1565)."""
+    released = [one.requests[GPU] for one in action.victims]
+    return sum(released) <= action.preemptor.requests[GPU] + max(released)
 
 
 @settings(max_examples=25, deadline=None)

@@ -16,7 +16,7 @@ from typing import Final
 from tools.controlplane.programs.binaries import ensure
 
 HELMS: Final = ("helm", "helm3")
-TIMEOUT_S: Final = 120.0
+TIMEOUT_S: Final = 300.0
 
 
 class HelmFailed(RuntimeError):

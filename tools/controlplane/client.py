@@ -23,7 +23,7 @@ from tools.controlplane.identity import Identity
 MERGE_PATCH = "application/merge-patch+json"
 DEFAULT_TIMEOUT_S = 30.0
 #: The default timeout of a wait; it allows for machines several times slower than ours.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 #: The polling interval grows, so that polling does not slow down long operations.
 POLL_FIRST_S, POLL_LAST_S, POLL_GROWTH = 0.02, 0.3, 1.3
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from tools.controlplane.client import Client
+from tools.controlplane.client import PATIENCE_S, Client
 from tools.controlplane.commands import API_SERVER, CONTROLLER_MANAGER, ETCD, KWOK, START_ORDER
 from tools.controlplane.components import Components, write_audit_policy
 from tools.controlplane.credentials import ADMIN, Credentials
@@ -222,7 +222,7 @@ class ControlPlane:
         *words: str,
         input: str | None = None,
         kubeconfig: Path | None = None,
-        timeout_s: float = 60.0,
+        timeout_s: float = PATIENCE_S,
     ) -> str:
         """Run kubectl and return its output; a failure raises kubectl's message."""
         done = subprocess.run(

@@ -102,7 +102,7 @@ class Environment:
         made = [_fake(document) for document in documents if document.kind == "Node"]
         for node in made:
             self.plane.client.create(NODES, node)
-        wait_until(self._nodes_ready, what=f"{len(made)} nodes to be Ready", timeout_s=30.0)
+        wait_until(self._nodes_ready, what=f"{len(made)} nodes to be Ready")
         return len(made)
 
     def start_product(self, sabotage: str | None = None) -> None:
@@ -122,7 +122,7 @@ class Environment:
         self._fake_gpus.start()
         self.plane.kubectl("apply", "-f", str(EXAMPLES / "cluster/nodes.yaml"))
         self.plane.kubectl("create", "namespace", EXAMPLES_NAMESPACE)
-        wait_until(self._has_gpus, what="the nodes of the examples to have GPUs", timeout_s=60.0)
+        wait_until(self._has_gpus, what="the nodes of the examples to have GPUs")
 
     def _has_gpus(self) -> bool:
         nodes = self.plane.client.get(NODES)["items"]

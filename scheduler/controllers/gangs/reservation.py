@@ -5,6 +5,7 @@ without it. Pods of equal or lower priority leave it the room, but for those tha
 deadline::
 
     refused, first in order --reserve--> reserves --placed--> over
+                                            |--incomplete--> over
                                             '--deadline--> rest; then the next gang reserves
 
 The rest is as long as the reservation. Gangs that follow each other without it would keep room
@@ -84,7 +85,8 @@ class HeadReservation:
             if self._holder in self._refused and now < self._until:
                 self._show(now)
                 return NOTHING
-            self._rest_until = now + self._reserve_s
+            if now >= self._until:
+                self._rest_until = now + self._reserve_s
             effects = self._pause(now)
         self._paused = {key: at for key, at in self._paused.items() if key in self._refused}
         first = self._first(now)

@@ -9,7 +9,7 @@ export function NodeDetail({ node, marks, query, now }) {
     <div class="panel-head"><h2 id="detail" class="mono">${node.node}</h2>
       <div class="panel-aside"><a class="close" href=${address("nodes", { ...query, node: "" })}>Close</a></div></div>
     <dl class="lines">
-      <div><dt>model</dt><dd>${node.model || "unknown"}${node.memoryMib > 0 && `, ${f.number(node.memoryMib)} MiB`}</dd></div>
+      <div><dt>model</dt><dd>${node.model || "unknown"}${node.memoryMib > 0 && `, ${f.memory(node.memoryMib)} of memory`}</dd></div>
       ${node.zone && html`<div><dt>zone</dt><dd>${node.zone}</dd></div>`}
       <div><dt>state</dt><dd><${Badge} tone=${node.state === "ready" ? "good" : "warn"}>${node.state}<//>
         ${node.problem && node.problem !== node.state && ` ${node.problem}`}</dd></div>

@@ -15,7 +15,7 @@ const EVENTS = {
 };
 const GIVEN = {
   devices: "Devices", cudaVisibleDevices: "CUDA_VISIBLE_DEVICES", index: "Pod index", fallback: "Fallback",
-  original: "Requested first", memory: "GPU memory", tierNodes: "Nodes of the tier", decision: "Decision", epoch: "Epoch",
+  original: "Requested first", memory: "GPU memory", tierNodes: "Nodes of the tier", decision: "Decision", epoch: "Election term",
 };
 
 export function Pod({ data, query, set, now }) {

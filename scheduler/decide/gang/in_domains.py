@@ -7,7 +7,7 @@ decides. A gang that is placed already is never moved for a better domain.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from typing import Final
 
 import msgspec
@@ -34,6 +34,8 @@ from scheduler.state.topology.domain_paths import ROOT
 
 #: So many candidates are tried.
 PLANS_MAX: Final = 8
+#: So many places are compared with those in other domains: of large groups fewer domains.
+COMPARED_MAX: Final = 256
 #: So many kinds of members are counted; of the others it is not known where they fit.
 SHAPES_MAX: Final = 8
 
@@ -65,7 +67,7 @@ class InDomains:
         self._paths = cluster.topology.paths(self._scope.keys)
         placed = [(cluster.pods[uid].node_name, uid) for uid in gang.placed]
         used = [name or cluster.assumed[uid].node_name for name, uid in placed]
-        self._choice = Choice(self._scope, self._paths, self._rooms(), used)
+        self._choice = Choice(self._scope, self._paths, self.rooms(view), used)
 
     def place_of(self, node_name: str) -> Place:
         """The order of nodes: neighbours in the topology follow each other."""
@@ -91,31 +93,55 @@ class InDomains:
             return partly
         return self._rejection(need, refused, plan) if self._scope.far else plan(None)
 
+    def nearest(self, plan: Plan, room_now: Rooms) -> Iterator[GangPlan]:
+        """Plans of the minimum in several of the nearest domains that hold it; first where most
+        members have room by ``room_now``, which knows of more pods than the view.
+        """
+        need, tries, compared = self._gang.need, PLANS_MAX, 0
+        assert need is not None
+        for _, equal in groupby(self._choice.regions(need), lambda one: one.distance):
+            ordered = sorted(equal, key=lambda one: -room_now.holds(room_now.total(one.domains)))
+            for region in ordered[:tries]:
+                tries -= 1
+                found = plan(RegionSearch(region.nodes))
+                if isinstance(found, GangPlan):
+                    yield found
+                    compared += need
+                    if compared + need > COMPARED_MAX:
+                        return
+            if compared or not tries:
+                return
+        if not self._scope.far:
+            anywhere = plan(None)
+            if isinstance(anywhere, GangPlan):
+                yield anywhere
+
     def _candidates(self, need: int) -> Iterator[tuple[int, Region]]:
         """Regions for all members, then for those that have to be placed together."""
         for want in dict.fromkeys((len(self._waiting), need)):
             for region in self._choice.regions(want):
                 yield want, region
 
-    def _rooms(self) -> Rooms:
+    def rooms(self, view: View) -> Rooms:
+        """The room that the members have on a view."""
         alike: dict[Hashable, list[Pod]] = {}
         for pod in largest_first(self._waiting):
             alike.setdefault(self._pipeline.equivalence_class(pod), []).append(pod)
         shapes: list[Shape] = []
         uncounted = 0
         for pods in alike.values():
-            shape = self._shape(pods) if len(shapes) < SHAPES_MAX else None
+            shape = self._shape(view, pods) if len(shapes) < SHAPES_MAX else None
             if shape is None:
                 uncounted += len(pods)
             else:
                 shapes.append(shape)
         return Rooms(self._paths, shapes, uncounted)
 
-    def _shape(self, pods: Sequence[Pod]) -> Shape | None:
+    def _shape(self, view: View, pods: Sequence[Pod]) -> Shape | None:
         """The room for equal members; None where maps name their nodes."""
         if any(pod.map_text is not None for pod in pods):
             return None
-        view, filtered = pre_filter(self._view, pods[0], self._pipeline)
+        view, filtered = pre_filter(view, pods[0], self._pipeline)
         if isinstance(filtered, Refuse):
             return Shape(len(pods), {})
         own = Budget(self._work.limit)

@@ -6,14 +6,14 @@ cluster never holds half a gang. No I/O, no clock, no randomness.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from scheduler.decide.gang.attempt import Attempt, view_beside
 from scheduler.decide.gang.capacity import shortage
 from scheduler.decide.gang.gang_plan import GangPlan
-from scheduler.decide.gang.in_domains import InDomains
+from scheduler.decide.gang.in_domains import InDomains, Plan
 from scheduler.decide.gang.incomplete import why_incomplete
 from scheduler.decide.gang.need import Need
 from scheduler.decide.gang.rank import Place, in_rank_order, nowhere
@@ -90,11 +90,27 @@ class Planning:
         found = self._in_best_domain(Attempt.place_needed, without)
         return found if isinstance(found, GangPlan) else None
 
+    def plans_needed(self, without: Sequence[tuple[Pod, str]]) -> Iterator[GangPlan]:
+        """The same in each of several domains that are equally near."""
+        if self._gang.topology is None:
+            found = self._try(Attempt.place_needed, without, self._work)
+            if isinstance(found, GangPlan):
+                yield found
+            return
+        domains, plan = self._domains(Attempt.place_needed, without)
+        yield from domains.nearest(plan, domains.rooms(view_beside(self._cluster, self._waiting)))
+
     def _in_best_domain(
         self, place: Callable[[Attempt], None], without: Sequence[tuple[Pod, str]]
     ) -> GangPlan | Rejection:
         if self._gang.topology is None:
             return self._try(place, without, self._work)
+        domains, plan = self._domains(place, without)
+        return domains.best(plan)
+
+    def _domains(
+        self, place: Callable[[Attempt], None], without: Sequence[tuple[Pod, str]]
+    ) -> tuple[InDomains, Plan]:
         view = view_beside(self._cluster, self._waiting, without)
         domains = InDomains(
             self._cluster, view, self._gang, self._waiting, self._pipeline, self._work
@@ -106,7 +122,7 @@ class Planning:
             self._work.spend(own.spent)
             return found
 
-        return domains.best(plan)
+        return domains, plan
 
     def _try(
         self,

@@ -3,7 +3,8 @@
 All weaker pods are taken off a view, the gang is planned there once, and the pods are given back
 from the most important one (``pkg/scheduler/framework/preemption`` for pod groups, KEP-5710). If
 the gang does not fit the emptied view no pod goes. Devices that claims of the victims hold are not
-counted as free.
+counted as free. A gang that requests a level of the topology is planned in several domains, and
+takes the one with the cheapest victims.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from scheduler.decide.gang.attempt import find_only
 from scheduler.decide.gang.give_back import Taken, fewest_victims
 from scheduler.decide.gang.need import Need
 from scheduler.decide.gang.plan import Planning, budget_of
+from scheduler.decide.teams import reclaim
+from scheduler.decide.teams.reclaim_group import reclaim_for_group
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.reason_codes import INTERNAL, TOO_COMPLEX
 from scheduler.model.pods.pod import Pod
+from scheduler.plugins.preemption.importance import cheapest
 from scheduler.plugins.preemption.plugin import (
     EXHAUSTED,
     NEVER,
@@ -61,8 +65,32 @@ def preempt(
     work.spend(own.spent)
     if found is None:
         text = f"{STEPS} after 0 nodes" if own.is_over else NOT_HELPFUL
-        return _for_all(waiting, _told(rejection, text))
-    return _preemptions(gang, waiting, rejection, found)
+        return _taken_back(cluster, gang, waiting, pipeline, _told(rejection, text), work)
+    text = (
+        f"found a potential placement for {len(found.placements)} pods of group {gang.key.name},"
+        f" preempting {len(found.taken)} victims"
+    )
+    return _preemptions(waiting, _told(rejection, text), found)
+
+
+def _taken_back(
+    cluster: Cluster,
+    gang: Gang,
+    waiting: Sequence[Pod],
+    pipeline: Pipeline,
+    rejection: Rejection,
+    work: Budget,
+) -> list[Rejection]:
+    """Where no pods of lower priority make room: what the gang's team is guaranteed."""
+    own = budget_of(waiting, pipeline)
+    found = reclaim_for_group(cluster, gang, waiting, pipeline, own)
+    work.spend(own.spent)
+    if found is None:
+        return _for_all(waiting, rejection)
+    told = reclaim.told(rejection, found.text)
+    if not found.placements:
+        return _for_all(waiting, told)
+    return _preemptions(waiting, told, _Found(found.placements, found.taken, 0, is_reclaim=True))
 
 
 def _is_out_of_question(rejection: Rejection) -> bool:
@@ -94,6 +122,12 @@ class _Found(msgspec.Struct, frozen=True):
     placements: tuple[Placement, ...]
     taken: tuple[Taken, ...]
     violations: int
+    is_reclaim: bool = False
+
+    @property
+    def victims(self) -> tuple[Pod, ...]:
+        """The pods that have to go."""
+        return tuple(one.pod for one in self.taken)
 
 
 def _search(
@@ -110,23 +144,20 @@ def _search(
     if not weaker or need is None:
         return None
     planning = Planning(cluster, gang, waiting, need, pipeline, work, find_only)
-    plan = planning.plan_needed(weaker)
-    if plan is None:
-        return None
-    placements = plan.placements
-    chosen = fewest_victims(cluster, waiting, placements, weaker, pipeline, work)
-    return None if chosen is None else _Found(placements, *chosen)
+    found: list[_Found] = []
+    for plan in planning.plans_needed(weaker):
+        chosen = fewest_victims(cluster, waiting, plan.placements, weaker, pipeline, work)
+        if chosen is not None:
+            found.append(_Found(plan.placements, *chosen))
+            if not found[-1].taken:
+                return found[-1]
+        if work.is_over:
+            break
+    return cheapest(found)[0] if found else None
 
 
-def _preemptions(
-    gang: Gang, waiting: Sequence[Pod], rejection: Rejection, found: _Found
-) -> list[Rejection]:
+def _preemptions(waiting: Sequence[Pod], told: Rejection, found: _Found) -> list[Rejection]:
     """What each member is told; victims on nodes without a member go with the first member."""
-    text = (
-        f"found a potential placement for {len(found.placements)} pods of group {gang.key.name},"
-        f" preempting {len(found.taken)} victims"
-    )
-    told = _told(rejection, text)
     first: dict[str, str] = {}
     for one in found.placements:
         first.setdefault(one.node_name, one.pod.uid)
@@ -144,12 +175,13 @@ def _preemptions(
         preemption = Preemption(
             pod=pod,
             diagnosis=told.diagnosis,
-            node_name=rejection.node_name,
+            node_name=told.node_name,
             nominated_node=placement.node_name,
             victims=tuple(victims.get(pod.uid, ())),
             violations=found.violations,
             devices=placement.devices,
             claims=placement.claims,
+            is_reclaim=found.is_reclaim,
         )
         answers.append(preemption)
     return answers

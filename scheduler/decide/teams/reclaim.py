@@ -1,195 +1,244 @@
-"""Which work of other teams has to end so that entitled work of a team finds room.
+"""Which work of other teams has to end so that a pod inside its team's guarantee finds room.
 
-Only for work with which its team stays inside its guarantee. Victims are whole groups of teams
-that are above their guarantee at that moment; the placement is planned on a view without them
-before any of them is chosen. So the reclaimer is no victim afterwards, and a victim is not
-entitled to its place: two teams never evict each other in turn.
+Asked where no pod of lower priority makes room. The placement is planned on a node without the
+victims before any of them is chosen, beside the pods that are nominated for the node; what ends
+already is gone there. The reclaimer is inside its guarantee afterwards, and a victim's team was
+above its own: so two teams never evict each other in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
-from scheduler.decide.gang.rank import largest_first
-from scheduler.decide.schedule_one import place
-from scheduler.decide.view import WhatIfView
-from scheduler.framework.pipeline import Pipeline
+from scheduler.decide.teams.lent_work import (
+    Lent,
+    LentWork,
+    Wanted,
+    is_entitled,
+    lent_work,
+    team_asking,
+    wanted_by,
+)
+from scheduler.framework.decision import Preemption, Rejection
+from scheduler.framework.plugin import FITS, PostFilterContext, Refuse, Trial
+from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
+from scheduler.model.reasons.reason import is_resolvable
 from scheduler.model.teams.amount import NOTHING, GpuAmount
-from scheduler.model.teams.team import Team
-from scheduler.state.cache.cluster import Cluster
+from scheduler.plugins.preemption.plugin import is_out_of_question
 from scheduler.state.teams.books import total
 
-#: Nodes that are tried one by one for a single pod.
-NODES_MAX: Final = 16
-#: Whether a pod may be ended at all: it ran long enough, and its owner creates it again.
-MayEnd = Callable[[Pod], bool]
+PREFIX: Final = "reclaim: "
+#: Pods that are looked at in one step of the budget.
+PODS_OF_A_STEP: Final = 16
+#: Nodes with a plan after which no more are tried.
+PLANS_MAX: Final = 100
 
 
-class Reclaim(msgspec.Struct, frozen=True):
-    """The pods to end, whole groups, and what they release."""
+class _Plan(msgspec.Struct, frozen=True):
+    """A node that takes the pod once this work has ended."""
 
-    victims: tuple[Pod, ...]
-    released: GpuAmount
-
-
-class NoReclaim(msgspec.Struct, frozen=True):
-    """Nothing is taken back. ``is_fragmented`` where enough could be, but the work would not fit:
-    on no node is enough of it.
-    """
-
-    is_fragmented: bool = False
-
-
-class _Group(msgspec.Struct, frozen=True):
-    """Work that ends as a whole: a gang's placed members, or one pod."""
-
-    team: Team
-    pods: tuple[Pod, ...]
-    amount: GpuAmount
+    node_name: str
+    work: tuple[LentWork, ...]
+    devices: Devices
 
     @property
-    def order(self) -> tuple[object, ...]:
-        """The sort key of victims of one team: of low priority first, then the newest."""
-        priority = max(pod.priority for pod in self.pods)
-        newest = max(pod.created for pod in self.pods)
-        return (-priority, newest, self.pods[0].uid)
+    def released(self) -> GpuAmount:
+        return total(one.amount for one in self.work)
 
 
-def plan_reclaim(
-    cluster: Cluster, asking: Sequence[Pod], pipeline: Pipeline, may_end: MayEnd
-) -> Reclaim | NoReclaim:
-    """What has to end for work of one team that waits; ``asking`` are all pods of it."""
-    teams = cluster.teams
-    team = teams.team_of(asking[0].namespace)
-    asked = total(teams.least_asked(pod) for pod in asking)
-    if team is None or not asked or not teams.is_entitled(team, asked):
-        return NoReclaim()
-    groups = list(_groups(cluster, team, may_end))
-    found = [_try(cluster, asking, asked, groups, pipeline)]
-    if len(asking) == 1:
-        nodes = _by_node(groups)
-        found += [_try(cluster, asking, asked, there, pipeline) for there in nodes]
-    plans = [one for one in found if isinstance(one, Reclaim)]
-    if not plans:
-        return found[0]
-    return min(plans, key=lambda one: (one.released.slices, one.released.mib))
-
-
-def _by_node(groups: Iterable[_Group]) -> Iterator[list[_Group]]:
-    """The groups with pods on one node, for the nodes where most can be released."""
-    found: dict[str, list[_Group]] = {}
-    for group in groups:
-        for name in dict.fromkeys(pod.node_name for pod in group.pods):
-            found.setdefault(name, []).append(group)
-    there = sorted(found.values(), key=lambda one: -total(each.amount for each in one).slices)
-    yield from there[:NODES_MAX]
-
-
-def _try(
-    cluster: Cluster,
-    asking: Sequence[Pod],
-    asked: GpuAmount,
-    groups: Iterable[_Group],
-    pipeline: Pipeline,
-) -> Reclaim | NoReclaim:
-    chosen: list[_Group] = []
-    enough = cluster.teams.free
-    for group in _in_order(cluster, groups):
-        chosen.append(group)
-        enough = enough.plus(group.amount)
-        if asked.fits_in(enough) and _fits(cluster, asking, chosen, pipeline):
-            return _least(cluster, asking, asked, chosen, pipeline)
-    return NoReclaim(is_fragmented=bool(chosen) and asked.fits_in(enough))
-
-
-def _in_order(cluster: Cluster, every: Iterable[_Group]) -> Iterator[_Group]:
-    """The groups that may end, each of the team that is most above its guarantee by then."""
-    by_team: dict[str, list[_Group]] = {}
-    for group in every:
-        by_team.setdefault(group.team.name, []).append(group)
-    for groups in by_team.values():
-        groups.sort(key=lambda one: one.order)
-    view = WhatIfView(cluster)
-    while True:
-        above = [
-            groups[-1].team for groups in by_team.values() if view.teams.above(groups[-1].team)
-        ]
-        if not above:
-            return
-        most = max(above, key=lambda team: (view.teams.order(team, NOTHING), team.name))
-        group = by_team[most.name].pop()
-        if not by_team[most.name]:
-            del by_team[most.name]
-        for pod in group.pods:
-            view.remove(pod.uid, pod.node_name)
-        yield group
-
-
-def _groups(cluster: Cluster, asking: Team, may_end: MayEnd) -> Iterator[_Group]:
-    """Work of other teams above their guarantee, of which every pod may end."""
-    teams = cluster.teams
-    gangs: set[object] = set()
-    for pod in cluster.pods.values():
-        team = teams.team_of(pod.namespace) if pod.node_name else None
-        if team is None or team.name == asking.name or not teams.above(team):
-            continue
-        gang = cluster.gangs.of(pod) if pod.group else None
-        if gang is not None and gang.key in gangs:
-            continue
-        if gang is not None:
-            gangs.add(gang.key)
-        members = tuple(gang.members[uid] for uid in sorted(gang.placed)) if gang else (pod,)
-        amount = total(teams.held_by(one.uid) for one in members)
-        if members and amount and all(_is_victim(one) and may_end(one) for one in members):
-            yield _Group(team, members, amount)
-
-
-def _is_victim(pod: Pod) -> bool:
-    return (
-        bool(pod.node_name)
-        and pod.is_reclaimable
-        and not pod.is_deleting
-        and not pod.names_kueue
-        and not pod.unread
+def reclaim(context: PostFilterContext, rejection: Rejection) -> Rejection:
+    """The rejection as it is, with the reason why nothing is taken back, or a ``Preemption``."""
+    view, pod = context.view, rejection.pod
+    if rejection.nominated_node or not _may_ask(context, rejection):
+        return rejection
+    team = team_asking(view.teams, pod)
+    if team is None:
+        return rejection
+    wanted = wanted_by(view, team, [pod], view.teams.least_asked(pod))
+    if not is_entitled(view.teams, wanted):
+        return rejection
+    context.work.spend(len(view.pods) // PODS_OF_A_STEP)
+    lent = lent_work(view, wanted, context.settings)
+    chosen = _best(context, rejection, wanted, lent.work, lent.ending)
+    is_now = chosen is not None
+    if chosen is None and lent.later:
+        chosen = _best(context, rejection, wanted, lent.later, lent.ending)
+    if chosen is None:
+        return told(rejection, why_not(lent, wanted, view.teams.free))
+    what = f"pod on node {chosen.node_name}"
+    text = found_text(what, chosen.work) if is_now else later_text(what, chosen.work)
+    return Preemption(
+        pod=pod,
+        diagnosis=told(rejection, text).diagnosis,
+        node_name=rejection.node_name,
+        nominated_node=chosen.node_name,
+        victims=victims_of(chosen.work) if is_now else (),
+        devices=chosen.devices,
+        unhelpful=rejection.unhelpful,
+        is_reclaim=True,
     )
 
 
-def _fits(
-    cluster: Cluster, asking: Sequence[Pod], ending: Iterable[_Group], pipeline: Pipeline
-) -> bool:
-    """Whether all of the work finds nodes once these groups have ended."""
-    view = WhatIfView(cluster)
-    for group in ending:
-        for pod in group.pods:
-            view.remove(pod.uid, pod.node_name)
-    for pod in largest_first(asking):
-        placement = place(view, pod, pipeline)
-        if placement is None:
-            return False
-        view.place_decided(placement)
-    return True
+def why_not(lent: Lent, wanted: Wanted, free: GpuAmount) -> str:
+    """Why nothing is taken back, with numbers."""
+    causes = ", ".join(f"{count} {cause}" for cause, count in sorted(lent.spared.items()))
+    spared = f"; of the pods of teams above their guarantee may not end: {causes}" if causes else ""
+    if wanted.amount.fits_in(free.plus(lent.amount)):
+        return (
+            f"fragmented: {wanted.amount} are asked for, {free} are free and {lent.amount} may be"
+            f" taken back, and not in one place{spared}."
+        )
+    return (
+        f"{wanted.amount} are asked for, {free} are free and no more than {lent.amount} may be"
+        f" taken back{spared}."
+    )
 
 
-def _least(
-    cluster: Cluster,
-    asking: Sequence[Pod],
-    asked: GpuAmount,
-    chosen: list[_Group],
-    pipeline: Pipeline,
-) -> Reclaim | NoReclaim:
-    """Without the groups that can stay, the first choice last. More than what is asked for and one
-    group is never released: that is work for defragmentation.
-    """
-    for group in list(chosen):
-        rest = [one for one in chosen if one is not group]
-        if _fits(cluster, asking, rest, pipeline):
-            chosen = rest
-    released = total(one.amount for one in chosen)
-    largest = max((one.amount for one in chosen), key=lambda one: one.slices, default=NOTHING)
-    if released.slices > asked.slices + largest.slices:
-        return NoReclaim(is_fragmented=True)
-    return Reclaim(tuple(pod for one in chosen for pod in one.pods), released)
+def found_text(what: str, work: Sequence[LentWork]) -> str:
+    """What is taken back, and from whom."""
+    victims, teams = victims_of(work), sorted({one.team.name for one in work})
+    if not victims:
+        return f"found a potential placement for {what}, where enough pods end already"
+    amount = total(one.amount for one in work)
+    return (
+        f"found a potential placement for {what}, taking back {amount} of {len(victims)} pods from"
+        f" team{'s' * (len(teams) > 1)} {', '.join(teams)}"
+    )
+
+
+def later_text(what: str, work: Sequence[LentWork]) -> str:
+    """Work that is too young to be taken back: its place is kept until then."""
+    amount = total(one.amount for one in work)
+    return (
+        f"found a potential placement for {what}, once {amount} may be taken back there: some pods"
+        " are younger than the minimum run time"
+    )
+
+
+def victims_of(work: Iterable[LentWork]) -> tuple[Pod, ...]:
+    """The pods of this work."""
+    return tuple(pod for one in work for pod in one.pods)
+
+
+def is_too_much(work: Sequence[LentWork], wanted: Wanted) -> bool:
+    """Whether more is released than what is asked for and one group: that is defragmentation."""
+    largest = max((one.amount for one in work), key=lambda one: one.slices, default=NOTHING)
+    return total(one.amount for one in work).slices > wanted.amount.slices + largest.slices
+
+
+def told(rejection: Rejection, text: str) -> Rejection:
+    """The rejection with what came of the reclaim."""
+    diagnosis = rejection.diagnosis.with_post_filter(PREFIX + text)
+    return msgspec.structs.replace(rejection, diagnosis=diagnosis)
+
+
+def _may_ask(context: PostFilterContext, rejection: Rejection) -> bool:
+    pod, preemptions = rejection.pod, context.view.preemptions
+    return not (
+        isinstance(rejection, Preemption)
+        or not pod.gpu_requests
+        or is_out_of_question(context)
+        or pod.never_preempts
+        or pod.uid in preemptions.running
+        or preemptions.is_exhausted(pod.uid)
+    )
+
+
+def _best(
+    context: PostFilterContext,
+    rejection: Rejection,
+    wanted: Wanted,
+    work: Sequence[LentWork],
+    ending: Sequence[Pod],
+) -> _Plan | None:
+    """The plan that releases least; of equal ones that of the work that comes first."""
+    ranks = {id(one): at for at, one in enumerate(work)}
+
+    def cost(plan: _Plan) -> tuple[object, ...]:
+        released = plan.released
+        last = sorted((ranks[id(one)] for one in plan.work), reverse=True)
+        return released.slices, released.mib, last, plan.node_name
+
+    return min(_plans(context, rejection, wanted, work, ending), key=cost, default=None)
+
+
+def _plans(
+    context: PostFilterContext,
+    rejection: Rejection,
+    wanted: Wanted,
+    work: Sequence[LentWork],
+    gone: Sequence[Pod],
+) -> list[_Plan]:
+    nodes = rejection.diagnosis.nodes
+    by_node: dict[str, list[LentWork]] = {}
+    for one in work:
+        for name in dict.fromkeys(pod.node_name for pod in one.pods):
+            by_node.setdefault(name, []).append(one)
+    ending: dict[str, list[Pod]] = {}
+    for pod in gone:
+        ending.setdefault(pod.node_name, []).append(pod)
+    found: list[_Plan] = []
+    for name in dict.fromkeys((*by_node, *ending)):
+        is_possible = (
+            name in rejection.candidates
+            if rejection.candidates
+            else is_resolvable(nodes.get(name, ()))
+        )
+        if not is_possible or context.view.at(name) is None:
+            continue
+        plan = _on_node(context, name, ending.get(name, ()), by_node.get(name, ()), wanted)
+        if plan is not None:
+            found.append(plan)
+        if context.work.is_over or len(found) >= PLANS_MAX:
+            break
+    return found
+
+
+def _on_node(
+    context: PostFilterContext,
+    name: str,
+    ending: Iterable[Pod],
+    work: Iterable[LentWork],
+    wanted: Wanted,
+) -> _Plan | None:
+    """The work that has to end for the pod on one node; None if that does not help."""
+    trial = context.trial(name)
+    for pod in ending:
+        trial.remove(pod.uid)
+    chosen: list[LentWork] = []
+    reasons = trial.reasons()
+    for one in work:
+        if reasons == FITS or reasons is None:
+            break
+        _remove(trial, one, name)
+        chosen.append(one)
+        reasons = trial.reasons()
+    # The last one is needed; of the others those stay that can, the last choice first.
+    for one in chosen[-2::-1] if reasons == FITS else ():
+        _put_back(trial, one, name)
+        reasons = trial.reasons()
+        if reasons == FITS:
+            chosen.remove(one)
+        else:
+            _remove(trial, one, name)
+            reasons = trial.reasons()
+    if reasons != FITS or is_too_much(chosen, wanted):
+        return None
+    reserved = trial.reserve()
+    return None if isinstance(reserved, Refuse) else _Plan(name, tuple(chosen), reserved.devices)
+
+
+def _remove(trial: Trial, work: LentWork, node_name: str) -> None:
+    for pod in work.pods:
+        if pod.node_name == node_name:
+            trial.remove(pod.uid)
+
+
+def _put_back(trial: Trial, work: LentWork, node_name: str) -> None:
+    for pod in work.pods:
+        if pod.node_name == node_name:
+            trial.put_back(pod.uid)

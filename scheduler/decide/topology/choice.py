@@ -39,10 +39,13 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 class Region(msgspec.Struct, frozen=True):
-    """Near domains in which a group is to be placed."""
+    """Near domains in which a group is to be placed; ``distance`` is smaller where
+    they are nearer to each other: the levels above their own, nodes without the label, the number.
+    """
 
     domains: tuple[Path, ...]
     nodes: frozenset[str]
+    distance: tuple[int, bool, int]
 
 
 _Rank = tuple[bool, int, int, tuple[tuple[bool, str], ...]]
@@ -73,11 +76,11 @@ class Choice:
             for domains in self._at(length, want):
                 if domains not in seen:
                     seen.add(domains)
-                    yield self._region(domains)
+                    yield self._region(domains, self.scope.near - length)
         if self.scope.near > self.scope.far > 0:
             for domains in self._at(self.scope.far, want, is_whole=True):
                 if domains not in seen:
-                    yield self._region(domains)
+                    yield self._region(domains, self.scope.near - self.scope.far)
 
     def far_domains(self) -> list[tuple[Path, int]]:
         """The domains of the far level, with how many pods each has room for; most first."""
@@ -122,8 +125,7 @@ class Choice:
         return [domains for _, domains in sorted(found, key=lambda one: one[0])]
 
     def _rank(self, domains: Sequence[Path]) -> _Rank:
-        lacks = any(path[-1] is None for path in domains if path)
-        return (lacks, len(domains), sum(self.rooms.total(domains)), _names(domains))
+        return (_lacks(domains), len(domains), sum(self.rooms.total(domains)), _names(domains))
 
     def _fewest(self, group: Sequence[Path], want: int) -> list[Path]:
         """As few of these near domains as hold the pods: those in use, then the roomiest ones; the
@@ -147,11 +149,17 @@ class Choice:
         ]
         return [*chosen, min([last, *tighter], key=lambda path: self._rank([path]))]
 
-    def _region(self, domains: tuple[Path, ...]) -> Region:
+    def _region(self, domains: tuple[Path, ...], levels: int) -> Region:
+        distance = (levels, _lacks(domains), len(domains))
         if domains == (ROOT,):
-            return Region(domains, frozenset(self._paths.domains_of))
+            return Region(domains, frozenset(self._paths.domains_of), distance)
         nodes = frozenset().union(*(self._paths.nodes_of[path] for path in domains))
-        return Region(domains, nodes)
+        return Region(domains, nodes, distance)
+
+
+def _lacks(domains: Sequence[Path]) -> bool:
+    """Whether one of the domains is that of the nodes without the label."""
+    return any(path[-1] is None for path in domains if path)
 
 
 def _name(path: Path) -> tuple[tuple[bool, str], ...]:

@@ -37,7 +37,7 @@ class OwnerGroup(msgspec.Struct, frozen=True):
     """The gang ``name`` of a pod, and the pod's ``role`` in it.
 
     ``minimum`` is None where the owner's object has it. The name of the gang of one role is
-    ``OWNER/ROLE``, which no owner can have.
+    ``OWNER/ROLE``, which no owner can have; of the followers in one Job it is ``OWNER/ROLE/JOB``.
     """
 
     kind: OwnerKind
@@ -84,10 +84,19 @@ def _of_leader_worker_set(
 
 
 def _of_job_set(
-    labels: Mapping[str, str], _annotations: Mapping[str, str], is_role: bool
+    labels: Mapping[str, str], annotations: Mapping[str, str], is_role: bool
 ) -> OwnerGroup | None:
-    role = labels.get(well_known.JOBSET_PART, "")
-    return _in_object(OwnerKind.JOB_SET, labels[well_known.JOBSET_NAME], role, is_role)
+    """With an exclusive topology the first pod of each Job gets a node before JobSet admits the
+    others of the Job.
+    """
+    role, owner = labels.get(well_known.JOBSET_PART, ""), labels[well_known.JOBSET_NAME]
+    is_exclusive = well_known.JOBSET_EXCLUSIVE in annotations
+    if not is_exclusive or well_known.JOBSET_BY_SELECTOR in annotations:
+        return _in_object(OwnerKind.JOB_SET, owner, role, is_role)
+    job = labels.get(well_known.JOBSET_JOB)
+    if not role or not job or labels.get(well_known.JOB_INDEX) == "0":
+        return None
+    return OwnerGroup(OwnerKind.JOB_SET, f"{owner}/{role}/{job}")
 
 
 def _of_ray_cluster(

@@ -13,10 +13,13 @@ from scheduler.model.pods.gang import GangKey, PodGroup
 
 
 class Minima(msgspec.Struct, frozen=True):
-    """Pods by role: those that start together now, and those of each role by itself."""
+    """Pods by role: those that start together now, those of each role by itself, and the followers
+    of the first pod in each Job of a role.
+    """
 
     together: Mapping[str, int]
     each: Mapping[str, int]
+    followers: Mapping[str, int] = {}
 
 
 class _Camel(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -47,13 +50,18 @@ class _ReplicatedJob(_Camel, frozen=True):
     depends_on: tuple[_DependsOn, ...] | None = None
 
     @property
-    def pods(self) -> int:
-        """The pods of all Jobs that run at the same time."""
+    def pods_of_job(self) -> int:
+        """The pods of one Job that run at the same time."""
         spec = self.template.spec
         each = spec.parallelism
         if spec.completions is not None:
             each = min(each, spec.completions)
-        return max(0, self.replicas) * max(0, each)
+        return max(0, each)
+
+    @property
+    def pods(self) -> int:
+        """The same of all Jobs."""
+        return max(0, self.replicas) * self.pods_of_job
 
 
 class _StartupPolicy(_Camel, frozen=True):
@@ -94,7 +102,9 @@ def _of_job_set(content: bytes) -> Minima:
         if is_met and now.succeeded < job.replicas:
             together[job.name] = job.pods
         may_start = may_start and (not in_order or now.ready + now.succeeded >= job.replicas)
-    return Minima(together, {job.name: job.pods for job in found.spec.replicated_jobs})
+    jobs = found.spec.replicated_jobs
+    followers = {job.name: job.pods_of_job - 1 for job in jobs}
+    return Minima(together, {job.name: job.pods for job in jobs}, followers)
 
 
 def _is_met(wanted: _DependsOn, found: _JobSet, status: Mapping[str, _JobStatus]) -> bool:
@@ -176,10 +186,11 @@ def gang_of_owner(key: GangKey, content: bytes) -> PodGroup | None:
     A field of another type is an error of msgspec.
     """
     found = _READERS[OwnerKind(key.source)](content)
-    role = key.name.partition("/")[2]
-    if role and role not in found.each:
+    role, _, job = key.name.partition("/")[2].partition("/")
+    of_role = found.followers if job else found.each
+    if role and role not in of_role:
         return None
-    minima = {"": found.each[role]} if role else found.together
+    minima = {"": of_role[role]} if role else found.together
     roles = {role: count for role, count in minima.items() if count > 0}
     total = sum(roles.values())
     is_large = total > GANG_MEMBERS_MAX

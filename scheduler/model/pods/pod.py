@@ -19,6 +19,7 @@ from scheduler.model.pods.pod_object import PodObject
 from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.resources import NO_SCORE_EXTRA
 from scheduler.model.selector import Term
+from scheduler.model.topology.request import TOPOLOGY_ANNOTATIONS
 from scheduler.model.volumes.pod_volumes import NO_VOLUMES
 
 __all__ = [
@@ -35,7 +36,7 @@ __all__ = [
 #: Empty sets are not singletons, and there are many pods.
 _NONE: frozenset[str] = frozenset()
 #: Annotations that whole plugins are about.
-_NOT_PLAIN: Final = frozenset(
+_NOT_PLAIN: Final = TOPOLOGY_ANNOTATIONS.union(
     (
         well_known.MAP,
         well_known.WANTED_MEMORY,
@@ -44,6 +45,8 @@ _NOT_PLAIN: Final = frozenset(
         well_known.DATA,
     )
 )
+#: Annotations that say something about the quota of a team.
+_QUOTA: Final = frozenset((well_known.RECLAIMABLE, well_known.KUEUE_WORKLOAD))
 
 
 class EquivalenceClass(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
@@ -64,7 +67,6 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
             and not self.host_ports
             and not self.required_features
             and not self.reads_devices
-            and self.topology is None
             and _NOT_PLAIN.isdisjoint(self.annotations)
             and well_known.GPU_MEMORY not in self.label_keys
         )
@@ -73,7 +75,7 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
     def constraints(self) -> tuple[object, ...]:
         """The pod's constraints on a node's labels and taints; equal ones match the same nodes."""
         found: tuple[object, ...] = (
-            tuple(sorted(self.node_selector.items())),
+            tuple(sorted(self.node_selector.items())) if self.node_selector else (),
             self.required_terms,
             self.preferred_terms,
             self.tolerations,
@@ -119,14 +121,17 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
             parts += (("largest", *sorted(self.largest.items())),)
         if marks := self.quota_marks:
             parts += (("quota", *marks),)
-        if not self.is_plain and self.gpu_memory:
-            parts += (("memory", *sorted(self.gpu_memory.items())),)
+        if not self.is_plain:
+            if self.gpu_memory:
+                parts += (("memory", *sorted(self.gpu_memory.items())),)
+            if well_known.GPU_MEMORY in self.label_keys and (floor := self.memory_floor):
+                parts += (("floor", floor),)
         return EquivalenceClass(parts)
 
     @property
     def quota_marks(self) -> tuple[str, ...]:
         """What it says about the quota of its team; most pods say nothing."""
-        if well_known.RECLAIMABLE not in self.annotations and not self.is_of_kueue:
+        if well_known.KUEUE_LABELS.isdisjoint(self.labels) and _QUOTA.isdisjoint(self.annotations):
             return ()
         kueue = "kueue" if self.is_of_kueue else ""
         return (self.annotations.get(well_known.RECLAIMABLE, ""), kueue)
@@ -135,7 +140,7 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
     def is_of_kueue(self) -> bool:
         """Whether Kueue decides when the pod runs, as Kueue's own marks say."""
         return (
-            any(name in self.labels for name in well_known.KUEUE_LABELS)
+            not well_known.KUEUE_LABELS.isdisjoint(self.labels)
             or well_known.KUEUE_WORKLOAD in self.annotations
         )
 
@@ -232,9 +237,9 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
 
         One for each requirement and each term; values and tolerations are compared faster.
         """
-        terms = self.node_terms
-        steps = 1 + len(self.node_selector) + len(self.tolerations) // 4 + len(terms)
-        for term in terms:
+        steps = 1 + len(self.node_selector) + len(self.tolerations) // 4
+        for term in self.node_terms:
+            steps += 1
             for requirement in (*term.match_expressions, *term.match_fields):
                 steps += 1 + len(requirement.values) // 16
         return steps
@@ -259,5 +264,6 @@ class Pod(PodObject, frozen=True, kw_only=True, dict=True):
     @property
     def names_nodes(self) -> bool:
         """Whether a term selects nodes by name instead of by labels."""
-        terms = self.node_terms
-        return bool(terms) and any(term.match_fields for term in terms)
+        if not self.required_terms and not self.preferred_terms:
+            return False
+        return any(term.match_fields for term in self.node_terms)

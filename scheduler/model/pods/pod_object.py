@@ -190,11 +190,24 @@ class PodObject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         devices = ((one.name, one.devices) for one in self.containers)
         return model_gpu_memory.by_resource(self.annotations, devices)
 
+    @property
+    def memory_floor(self) -> int:
+        """Minimum bytes of every tier, by its annotation; an invalid one is ignored."""
+        if well_known.MEMORY_FLOOR not in self.annotations:
+            return 0
+        try:
+            return model_gpu_memory.floor_of(self.annotations)
+        except model_gpu_memory.GpuMemoryError:
+            return 0
+
     @cached
     def reads_devices(self) -> frozenset[str]:
         """The annotations from which containers read their devices (downward API)."""
-        keys = [one.cuda_key for one in self.containers if one.cuda_key is not None]
-        return frozenset(keys) if keys else _NONE
+        keys = _NONE
+        for one in self.containers:
+            if one.cuda_key is not None:
+                keys |= {one.cuda_key}
+        return keys
 
     @cached
     def workload(self) -> str:

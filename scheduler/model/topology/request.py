@@ -15,7 +15,8 @@ from scheduler.model import well_known
 
 #: A prefix of 253 characters, a slash and a name of 63; a longer text is no label key.
 KEY_LENGTH_MAX: Final = 317
-_KEYS: Final = frozenset(
+#: The annotations of a pod that are read.
+TOPOLOGY_ANNOTATIONS: Final = frozenset(
     (
         well_known.TOPOLOGY_REQUIRED,
         well_known.TOPOLOGY_PREFERRED,
@@ -38,7 +39,7 @@ class TopologyRequest(msgspec.Struct, frozen=True, order=True, cache_hash=True):
 
 def topology_request(annotations: Mapping[str, str]) -> TopologyRequest | None:
     """The request in the annotations of a pod; None if there is none."""
-    if _KEYS.isdisjoint(annotations):
+    if TOPOLOGY_ANNOTATIONS.isdisjoint(annotations):
         return None
     required = _key(annotations, well_known.TOPOLOGY_REQUIRED, well_known.KUEUE_TOPOLOGY_REQUIRED)
     preferred = _key(

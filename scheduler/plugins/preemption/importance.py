@@ -6,7 +6,7 @@ Same as ``pkg/scheduler/framework/preemption`` (MoreImportantVictim, pickOneNode
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -17,6 +17,21 @@ from scheduler.model.pods.pod import Pod
 _NOW: Final = "~"
 #: Added to each priority, so that a few pods of negative priority are not better than fewer.
 _OFFSET: Final = 2**31
+
+
+class Victims(Protocol):
+    """Pods that may be taken together, the most important one first."""
+
+    @property
+    def victims(self) -> tuple[Pod, ...]:
+        """At least one pod."""
+
+    @property
+    def violations(self) -> int:
+        """How many of them violate a disruption budget."""
+
+
+_Victims = TypeVar("_Victims", bound=Victims)
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -43,21 +58,25 @@ def by_importance(pods: Sequence[Pod], whole: Collection[str] = ()) -> list[Pod]
 
 def best(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates that no criterion tells apart, by name; the first one is taken."""
+    return sorted(cheapest(candidates), key=lambda one: one.node_name)
+
+
+def cheapest(candidates: Sequence[_Victims]) -> list[_Victims]:
+    """The same in their order."""
     least = min(map(_cost, candidates))
-    cheapest = [one for one in candidates if _cost(one) == least]
-    latest = max(map(_earliest_start, cheapest))
-    equal = [one for one in cheapest if _earliest_start(one) == latest]
-    return sorted(equal, key=lambda one: one.node_name)
+    found = [one for one in candidates if _cost(one) == least]
+    latest = max(map(_earliest_start, found))
+    return [one for one in found if _earliest_start(one) == latest]
 
 
-def _cost(candidate: Candidate) -> tuple[int, int, int, int]:
+def _cost(candidate: Victims) -> tuple[int, int, int, int]:
     """Smaller is better: violations, the highest priority, the sum of priorities, the number."""
     priorities = [pod.priority for pod in candidate.victims]
     total = sum(priority + _OFFSET for priority in priorities)
     return candidate.violations, max(priorities), total, len(priorities)
 
 
-def _earliest_start(candidate: Candidate) -> str:
+def _earliest_start(candidate: Victims) -> str:
     """Of the victims with the highest priority."""
     highest = max(pod.priority for pod in candidate.victims)
     return min(_start(pod) for pod in candidate.victims if pod.priority == highest)

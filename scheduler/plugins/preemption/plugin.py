@@ -29,6 +29,7 @@ from scheduler.plugins.preemption.possible_victims import possible_victims, spar
 from scheduler.plugins.preemption.victims import NotHelpful, split, victims_on
 from scheduler.state.dra.ended_claims import ClaimUse
 from scheduler.state.gangs.victims import ending_with, others_of
+from scheduler.state.teams.awaited import awaited
 
 PREFIX: Final = "preemption: "
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
@@ -122,8 +123,21 @@ def post_filter_hint(view: View, pod: Pod, node_name: str, settings: Settings) -
         return False
     nominated = view.nominated.get(pod.uid)
     if nominated is None:
-        return any(possible_victims(view, pod, node_name, settings))
+        return _may_reclaim(view, pod) or any(possible_victims(view, pod, node_name, settings))
     return nominated.nominated_node == node_name and not awaited_end(view, pod, node_name, settings)
+
+
+def _may_reclaim(view: View, pod: Pod) -> bool:
+    """Whether a pod inside its team's guarantee may take back what another team borrows."""
+    teams = view.teams
+    team = teams.team_of(pod.namespace) if teams.table is not None and pod.gpu_requests else None
+    if team is None:
+        return False
+    others = awaited(teams, team, view.nominated, (pod.uid,), pod.priority)
+    if not teams.is_entitled(team, teams.least_asked(pod).plus(others)):
+        return False
+    assert teams.table is not None, "there are no teams"
+    return any(teams.above(one) for one in teams.table.teams.values())
 
 
 def is_out_of_question(context: PostFilterContext) -> bool:
@@ -251,7 +265,14 @@ def awaited_end(view: View, pod: Pod, node_name: str, settings: Settings) -> str
     if any(one.is_deleting and one.is_preempted for one in victims):
         return TERMINATING
     node_info = view.at(node_name)
-    if node_info is None or node_info.node is None or not view.dra.may_serve(pod):
+    if node_info is None or node_info.node is None:
+        return ""
+    # Teams take back from pods of the same priority too.
+    if view.teams.table is not None and any(
+        one.is_deleting and one.is_preempted for one, _ in node_info.pods.values()
+    ):
+        return TERMINATING
+    if not view.dra.may_serve(pod):
         return ""
     use = ClaimUse(view.dra, view.pods, view.assumed)
     own = view.dra.keys_of(pod)

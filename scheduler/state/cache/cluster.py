@@ -75,6 +75,8 @@ class Cluster:
         self._releases = Releases(self.nodes, self.nominations.plans, self.teams)
         # Attributes of the view, which decisions read often.
         self.index = self.nodes.index
+        #: One node by its name, or None if it does not exist.
+        self.at = self.nodes.at
         #: Label keys that plugins read for every pod count as named by one permanent pod.
         self.index.labels.name((), node_labels)
         self.filter_results = self.nodes.filter_results
@@ -84,10 +86,6 @@ class Cluster:
         self.changed: Mapping[str, NodeInfo] = {}
 
     # --- reading ---------------------------------------------------------------------
-
-    def at(self, name: str) -> NodeInfo | None:
-        """One node, or None if it does not exist."""
-        return self.nodes.at(name)
 
     def candidates(self) -> Iterator[NodeInfo]:
         """All nodes that exist."""
@@ -334,6 +332,7 @@ class Cluster:
 
     def pass_time(self, now: float) -> list[Change]:
         """Advance the time to ``now`` (Unix time): old nodes stop waiting for their MIG layout."""
+        self.teams.now = now
         return [
             ClusterEvent(RequeueCause.NODE, node_name=name) for name in self.nodes.pass_time(now)
         ]

@@ -63,6 +63,18 @@ class Nominator:
             return _NOBODY
         return self.reserved.uids if pod.active_deadline_s <= self.reserved.left_s else _NOBODY
 
+    def behind(self, pod: Pod) -> Collection[str]:
+        """The pods of the same priority that wait for the node of this one, and do so only since
+        it does: their plans left it its room.
+        """
+        own = self.held.get(pod.uid)
+        there = self._by_node[own.nominated_node] if own is not None else {}
+        if len(there) < 2:
+            return _NOBODY
+        uids = list(there)
+        later = uids[uids.index(pod.uid) + 1 :]
+        return [uid for uid in later if there[uid].priority == pod.priority]
+
     def is_reserved(self, uid: str) -> bool:
         """Whether a pod holds its room as a member of the gang that reserves."""
         return self.reserved is not None and uid in self.reserved.uids
@@ -178,12 +190,16 @@ class Nominator:
     def restore(
         self,
         held: Iterable[Pod],
+        order: Iterable[str],
         expected: Mapping[str, Devices],
         plans: Mapping[str, ClaimPlan],
     ) -> None:
-        """Hold what a snapshot shows as held."""
+        """Hold what a snapshot shows as held, in its order."""
         for pod in held:
             self._hold(pod.uid, pod)
+        for uid in order:
+            for pod in self._drop(uid):
+                self._hold(uid, pod)
         self.expected.update(expected)
         self.plans.update(plans)
 

@@ -47,6 +47,8 @@ class TeamBooks:
         self.kinds: dict[GpuKind, int] = {}
         #: Counts the changes of what is used or entitled.
         self.generation = 0
+        #: Unix time, as of the last tick: for the age of pods that may be taken back.
+        self.now = 0.0
         self._namespaces = namespaces
         self._pods: dict[str, _Held] = {}
         self._claims: dict[str, _Held] = {}

@@ -72,8 +72,10 @@ def test_one_pod_spec_runs_on_a_plugin_node_and_on_a_dra_node(
     assert (result["pool"], result["device"]) == ("dra-1", "gpu-0")
 
     gpus.client.delete(gpus.path("Pod", on["dra-1"]))
-    gpus.wait("c to be bound", lambda items: sum(map(bool, map(node_of, items))) == 2)
-    assert node_of(gpus.client.get(gpus.path("Pod", "c"))) == "dra-1"
+    gpus.wait(
+        "c to be bound",
+        lambda items: [node_of(i) for i in items if i["metadata"]["name"] == "c"] == ["dra-1"],
+    )
 
 
 def shape(claim: Json) -> Json:
@@ -150,6 +152,9 @@ def test_refused_binding_deletes_the_claim(gpus: Devices, kwok_node: MakeNode) -
         )
 
     gpus.wait("a to be bound", lambda items: any(map(node_of, items)))
+    gpus.client.wait_for(
+        gpus.claim_path(), lambda seen: len(seen["items"]) == 1, what="former claims to go"
+    )
     [claim] = claims(gpus)
     assert named_claim(gpus, "a")["resourceClaimName"] == claim["metadata"]["name"]
 

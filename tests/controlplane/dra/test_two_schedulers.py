@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+import pytest
+
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dra.conftest import Devices
 from tests.controlplane.dra_objects import devices_of, kube_scheduler
@@ -19,7 +21,10 @@ NODES = ("two-1", "two-2")
 DEVICES = 16
 #: Pods of each scheduler: as many as there are devices.
 PODS = len(NODES) * DEVICES
-ROUNDS = 3
+ROUNDS = [
+    pytest.param(1, id="once"),
+    pytest.param(6, id="six-times", marks=[pytest.mark.nightly, pytest.mark.timeout(1200)]),
+]
 OURS, THEIRS = "gpu-scheduler", "default-scheduler"
 
 
@@ -70,7 +75,7 @@ def settled(here: Devices) -> dict[str, list[str]]:
         used = {device for name in bound for device in given[name]}
         return len(used) == PODS and found.keys() <= bound
 
-    wait_until(is_settled, what="bound pods to use every device", timeout_s=120)
+    wait_until(is_settled, what="bound pods to use every device", timeout_s=240)
     return found
 
 
@@ -85,12 +90,14 @@ def clear(here: Devices, slices: list[str]) -> None:
     )
 
 
+@pytest.mark.parametrize("rounds", ROUNDS)
 def test_no_device_is_given_twice_to_our_pods_beside_kube_scheduler(
     here: Devices,
     cp: ControlPlane,
     product: Product,
     kwok_node: MakeNode,
     record_testsuite_property: Callable[[str, object], None],
+    rounds: int,
 ) -> None:
     """Devices that kube-scheduler allocates after us, without looking, are counted."""
     for node in NODES:
@@ -98,7 +105,7 @@ def test_no_device_is_given_twice_to_our_pods_beside_kube_scheduler(
     here.template("one-gpu")
     before, twice = gave_way(product), 0
     with kube_scheduler(cp):
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             slices = compete(here)
             given = settled(here)
             ours, theirs = (
@@ -114,7 +121,7 @@ def test_no_device_is_given_twice_to_our_pods_beside_kube_scheduler(
             )
             twice += collisions
             clear(here, slices)
-    record_testsuite_property("two schedulers: devices", PODS * ROUNDS)
+    record_testsuite_property("two schedulers: devices", PODS * rounds)
     record_testsuite_property("two schedulers: gave way", gave_way(product) - before)
     record_testsuite_property("two schedulers: devices in two claims", twice)
 

@@ -32,7 +32,7 @@ def product(
 
 
 @pytest.fixture
-def here(product: Product, cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
+def here(product: Product, namespace: str, kwok_node: MakeNode) -> Watcher:
     """A namespace, and a node whose big slice is held."""
     assert product.is_running("webhook")
-    return cut_node(cp, namespace, kwok_node)
+    return cut_node(product, namespace, kwok_node)

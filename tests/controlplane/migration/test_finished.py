@@ -39,10 +39,10 @@ def config() -> dict[str, Any]:
 
 
 @pytest.fixture
-def here(product: Product, cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
+def here(product: Product, namespace: str, kwok_node: MakeNode) -> Watcher:
     """Another cut node beside the first one, of which both big slices are held."""
     assert product.is_running("scheduler")
-    watcher = cut_node(cp, namespace, kwok_node)
+    watcher = cut_node(product, namespace, kwok_node)
     kwok_node(f"{node(watcher)}-2", mig={"2g.20gb": 1}, labels={"here": namespace})
     watcher.create(pod("holder-2", limits={BIG: "1"}, **near(watcher)))
     watcher.wait_bound(2)

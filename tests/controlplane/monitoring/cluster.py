@@ -24,7 +24,7 @@ from tools.fake_operator import FakeOperator
 from tools.monitoring.prometheus import Prometheus
 from tools.monitoring.rules import shortened
 from tools.monitoring.scrape import Pod, scrape_configs
-from tools.product import MANIFESTS, NAMESPACE, ROOT, Product
+from tools.product import LEASE, MANIFESTS, NAMESPACE, ROOT, Product
 
 Json = dict[str, Any]
 #: An hour takes half a minute.
@@ -53,6 +53,8 @@ POOLS: Final[Json] = {
 CONFIG: Final = {
     "restore": {"minAgeS": 0, "cooldownS": 1, "rescueAfterS": 1},
     "mig": {"partitionTimeoutS": 20},
+    # No replica is killed here, and a slow machine is no outage.
+    "leaderElection": LEASE,
 }
 PRICES: Final = {"currency": "EUR", "default": 1.5}
 SAMPLE: Final = Path(__file__).with_name("dcgm_exporter.txt")

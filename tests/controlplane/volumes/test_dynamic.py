@@ -64,6 +64,7 @@ def test_a_provisioner_that_gives_up_sends_the_pod_elsewhere(
     text = "binding volumes failed: provisioning failed for claim data"
     waiting = here.wait_explained("a", text)
     assert not waiting["status"].get("nominatedNodeName")
+    provisioner.wait_selected(1)
     assert provisioner.selected[0] == "full-1"
     here.client.patch("/api/v1/nodes/full-1", {"spec": {"unschedulable": True}})
 
@@ -96,6 +97,7 @@ def test_nothing_is_lost_when_the_scheduler_restarts_in_between(
     here.wait_bound(2)
     placed = {one["metadata"]["name"]: node_of(one) for one in here.pods()}
     assert placed["b"] == selected(claim)
+    provisioner.wait_selected(2)
     assert provisioner.selected == [placed["a"], placed["b"]]
 
 
@@ -148,6 +150,7 @@ def test_an_ephemeral_volume_is_provisioned_for_its_pod(
     here.create(pod("a", **uses(ephemeral=["scratch"], class_name=fast)))
 
     here.wait_bound_to({"ephemeral-1"})
+    provisioner.wait_selected(1)
     assert provisioner.selected == ["ephemeral-1"]
     here.wait_claim("a-scratch", "to be bound", lambda one: one["status"]["phase"] == "Bound")
 

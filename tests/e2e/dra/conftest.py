@@ -10,6 +10,7 @@ import pytest
 from tests.e2e.agent import POOLS, Agent
 from tests.e2e.claims import devices
 from tests.e2e.conftest import Pool
+from tests.leftovers import delete_kinds
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import free_ports
 from tools.fake_operator import FakeOperator
@@ -34,8 +35,7 @@ def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     pools = {**POOLS["nodePools"], "plain": {"gpus": [{"type": "l40s", "count": 3}]}}
 
     def remove(*names: str) -> None:
-        for name in names:
-            cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / name))
+        delete_kinds(cp, *(ROOT / "cluster" / name for name in names))
 
     try:
         running.install("fakegpu-dra-rbac.yaml", "fakegpu-domains-rbac.yaml", *KINDS)

@@ -27,6 +27,7 @@ from tests.e2e.claims import (
 from tests.e2e.conftest import Pool
 from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_for_phase
 from tests.e2e.dra.conftest import DraAgent
+from tests.patience import PATIENCE_S
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK
 from tools.realnode import RealNode
@@ -177,7 +178,9 @@ def test_health_service_answers_liveness(agent: DraAgent, plain: RealNode) -> No
     assert plain.name
     request = HealthCheckRequest(service="liveness")
     address = f"dns:///{LOOPBACK}:{agent.health_port}"
-    answer = asyncio.run(call(address, f"/{HEALTH}/Check", request, HealthCheckResponse, 5.0))
+    answer = asyncio.run(
+        call(address, f"/{HEALTH}/Check", request, HealthCheckResponse, PATIENCE_S)
+    )
     assert answer.status == HealthCheckResponse.SERVING
 
 

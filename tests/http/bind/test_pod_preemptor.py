@@ -45,6 +45,20 @@ async def scene(client: Client) -> AsyncIterator[Scene]:
     await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_the_condition_says_whose_room_is_taken_back(api: FakeApi, scene: Scene) -> None:
+    api.script(PATCH.format("a"), reply({}))
+    api.script(DELETE.format("a"), reply({}))
+
+    scene.preemptor.send(PreemptPods(BOSS, "n1", (A,), is_reclaim=True))
+    await scene.heard.next()
+
+    [condition] = api.seen[0].json["status"]["conditions"]
+    assert condition["reason"] == "PreemptionByScheduler"
+    assert condition["message"] == (
+        "gpu-scheduler: taking back for a pod inside the guarantee of its team (term 7)"
+    )
+
+
 async def test_the_condition_comes_before_the_deletion(api: FakeApi, scene: Scene) -> None:
     api.script(PATCH.format("a"), reply({}))
     api.script(DELETE.format("a"), reply({}))

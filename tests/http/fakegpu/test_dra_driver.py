@@ -345,7 +345,7 @@ async def test_driver_binds_its_port_as_soon_as_it_is_free(tmp_path: Path) -> No
     async def ask(service: str) -> HealthCheckResponse:
         request = HealthCheckRequest(service=service)
         address, method = f"dns:///127.0.0.1:{port}", f"/{HEALTH}/Check"
-        return await call(address, method, request, HealthCheckResponse, 5.0)
+        return await call(address, method, request, HealthCheckResponse, PATIENCE_S)
 
     assert (await ask("liveness")).status == HealthCheckResponse.SERVING
     with pytest.raises(grpc.aio.AioRpcError, match="unknown service other"):

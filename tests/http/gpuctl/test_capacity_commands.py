@@ -323,6 +323,21 @@ async def test_user_of_one_namespace_sees_its_pods_and_quota(user: User) -> None
     assert free.out.splitlines()[1].startswith("waiting 1 pod, 1 GPU, oldest")
 
 
+async def test_quotas_that_may_not_be_listed_are_noted(user: User) -> None:
+    for path in (NODES, PODS, OWN_QUOTAS):
+        user.api.script(path, failure(403, "Forbidden"))
+    user.api.script(OWN_PODS, listed(pod_json("a", gpus=3, node="n1")))
+
+    for words in (("free",), ("top",), ("top", "namespaces")):
+        answer = await user.types(*words)
+
+        assert answer.out.splitlines()[-2:] == [
+            "note: only namespace team: you may not list nodes and all pods"
+            " (a ClusterRole with both)",
+            "note: you may not list resourcequotas; they are not counted",
+        ]
+
+
 async def test_user_without_any_right_gets_one_line(user: User) -> None:
     user.api.script(NODES, failure(403, "Forbidden"))
     user.api.script(PODS, failure(403, "Forbidden"))
@@ -331,7 +346,8 @@ async def test_user_without_any_right_gets_one_line(user: User) -> None:
     result = await user.types("free")
 
     assert (result.status, result.out) == (1, "")
-    assert result.err == "gpuctl free: you may not list pods\n"
+    hint = "pass -n with a namespace whose pods you may list"
+    assert result.err == f"gpuctl free: you may not list pods; {hint}\n"
 
 
 async def test_kinds_that_may_not_be_listed_are_noted(user: User) -> None:

@@ -227,7 +227,7 @@ async def test_user_without_any_right_gets_one_line(user: User) -> None:
     assert (result.status, result.out, result.err) == (
         1,
         "",
-        "gpuctl cost: you may not list pods\n",
+        "gpuctl cost: you may not list pods; pass -n with a namespace whose pods you may list\n",
     )
 
 

@@ -78,7 +78,7 @@ async def test_opened_watch_is_reported_at_once(api: FakeApi, client: Client) ->
     """A loop that waits for a healthy watch would sleep for a second otherwise."""
     api.script(LIST, reply(listed("7", A)))
     api.script(WATCH, QUIET)
-    async with running(client) as mirror, asyncio.timeout(10):
+    async with running(client) as mirror, asyncio.timeout(PATIENCE_S):
         await mirror.opened.wait()
         assert mirror.reflector.is_healthy
 

@@ -89,6 +89,12 @@ def test_last_line_has_the_ratio_of_the_medians() -> None:
     assert (with_level["topology_to_ours"], with_level["domains_to_least"]) == (1, 2)
 
 
+def test_last_line_has_no_ratio_without_the_other_scheduler() -> None:
+    alone = report({"ours": [{"seconds": 2.0}]})
+
+    assert (alone["ours_s"], "ratio" in alone) == (2, False)
+
+
 def test_quick_form_has_smaller_numbers() -> None:
     usual, quick = parse([]), parse(["--quick"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from scheduler.controllers.preemption import PreemptionController, Reject
@@ -65,6 +66,20 @@ def test_a_victim_that_is_on_its_way_out_is_not_deleted_again() -> None:
     scene = Scene(victims=(going, B))
 
     assert scene.begin() == (PreemptPods(BOSS, "n1", (B,)),)
+
+
+def test_a_place_without_victims_counts_as_no_round() -> None:
+    """A pod that only waits for the end of others would be exhausted soon."""
+    scene = Scene()
+    decision = schedule_one(scene.cluster, BOSS, OWN)
+    assert isinstance(decision, Preemption)
+    waits = msgspec.structs.replace(decision, victims=(), is_reclaim=True)
+
+    for now in range(9):
+        scene.controller.begin(waits, now)
+
+    assert not scene.cluster.preemptions.is_exhausted(BOSS.uid)
+    assert scene.cluster.nominated[BOSS.uid].nominated_node == "n1"
 
 
 def test_every_controller_takes_back_its_part_of_a_placement() -> None:

@@ -63,6 +63,7 @@ TICKERS = [
     "group-owners",
     "coming-room",
     "nominations",
+    "reclaim",
     "gauges",
 ]
 

@@ -91,6 +91,24 @@ def test_nominated_pod_is_not_blocked_by_its_own_nomination() -> None:
     assert cluster.nominated == {}
 
 
+def test_the_first_of_equals_waits_for_no_victim_of_the_next() -> None:
+    """Each of them made room of its own; a stronger pod takes whatever is free."""
+    cluster = world(**{GPU: 2})
+    cluster.upsert_pod(msgspec.structs.replace(pod("victim", priority=1), node_name="n1"))
+    first, second = (built(name, gpus=1, priority=5) for name in ("b", "a"))
+    for one in (first, second):
+        cluster.upsert_pod(one)
+        cluster.nominate(one, "n1", Devices())
+
+    assert isinstance(schedule_one(cluster, first, default_pipeline()), Placement)
+    assert not isinstance(schedule_one(cluster, second, default_pipeline()), Placement)
+
+    boss = built("boss", gpus=1, priority=6)
+    cluster.upsert_pod(boss)
+    cluster.nominate(boss, "n1", Devices())
+    assert not isinstance(schedule_one(cluster, first, default_pipeline()), Placement)
+
+
 def test_new_pod_degrades_beside_a_preemptor_of_the_higher_tier() -> None:
     cluster = world(**{BIG: 1, SMALL: 1})
     cluster.upsert_pod(pod("preemptor", BIG, priority=5, nominated="n1"))

@@ -24,6 +24,10 @@ _FOR_USERS: Final = ("argocd/", "charts/", "docs/", "examples/", "manifests/")
 #: A repository with or without a tag or a digest, as a value of YAML.
 _IMAGE: Final = re.compile(r"\bimage: *\"?([a-z0-9][\w./:@-]*)\"?(?= *(?:$|[,}]))", re.MULTILINE)
 _HAS_TAG: Final = re.compile(r"(:(?!latest$)[\w.-]+|@sha256:[0-9a-f]{64})$")
+#: A command that installs the distribution by its name alone.
+_BY_NAME: Final = re.compile(
+    r"(?:\b(?:install|run|inject)|--from) +['\"]?gpu[-_]scheduler(?:\[\w+\])?(?:['\"`]| *$)"
+)
 #: Where an image has no tag on purpose, and its text.
 _EXCEPTED: Final = {"argocd/": "registry.example.com/gpu-scheduler"}
 
@@ -64,6 +68,18 @@ def test_every_image_in_texts_for_users_has_a_tag() -> None:
     }
 
     assert found == {}
+
+
+def test_texts_install_gpu_scheduler_from_its_wheel_only() -> None:
+    """Another project has the name on the Python package index."""
+    found = {
+        f"{name}: {line.strip()[:80]}"
+        for name, text in text_files()
+        for line in text.splitlines()
+        if name != "tests/unit/docs/test_user_texts.py" and _BY_NAME.search(line)
+    }
+
+    assert found == set()
 
 
 @pytest.mark.parametrize(

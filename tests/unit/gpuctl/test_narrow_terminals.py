@@ -70,6 +70,29 @@ def test_name_longer_than_the_terminal_stays_whole() -> None:
     assert printed(table, 60)[0] == "NODE  " + "n" * 70
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
+@pytest.mark.parametrize("length", [8, 24, 45, 63])
+def test_name_within_prose_stays_whole(width: int, length: int) -> None:
+    held, pod = "1 x 3g.40gb, 2 x 2g.20gb, 4 x 1g.10gb", "p" * length
+    table = Columns("NODE", "HELD", "BY", prose=("HELD", "BY"))
+    table.add_row("h100-1", held, f"{pod} 3, train 1; failed: GPU 7")
+
+    lines = printed(table, width)
+
+    assert any(pod in line for line in lines)
+    assert max(map(len, lines)) <= max(width, len("NODE  ") + length)
+
+
+def test_list_without_spaces_is_split() -> None:
+    table = Columns("NODE", "DEVICES", prose=("DEVICES",))
+    table.add_row("n1", ",".join(map(str, range(30))))
+
+    lines = printed(table, 40)
+
+    assert [line[:4].strip() for line in lines] == ["NODE", "n1", "", ""]
+    assert max(map(len, lines)) <= 40
+
+
 @given(
     name=st.text("ab-", min_size=1, max_size=63).filter(lambda name: name == name.strip()),
     width=st.integers(20, 100),

@@ -318,6 +318,23 @@ def test_nothing_in_a_pods_words_reaches_the_terminal_as_a_command(
     assert "[red]x" in text
 
 
+@pytest.mark.parametrize(("wide", "line"), [(False, "ab-1\n"), (True, "ab-1 (term 218055145)\n")])
+def test_only_the_wide_answer_has_the_term(
+    capsys: pytest.CaptureFixture[str], wide: bool, line: str
+) -> None:
+    given = Given(decision="ab-1", epoch="218055145")
+
+    assert f"decision  {line}" in shown(capsys, told_by(waiting_pod(given=given)), wide=wide)
+
+
+def test_nodes_of_the_granted_tier_are_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    given = Given(tier_nodes="gpu-type=a100,nvidia.com/gpu.memory>=15401")
+
+    text = shown(capsys, told_by(waiting_pod(given=given)))
+
+    assert "only nodes with  gpu-type=a100, GPUs of at least 15.0Gi (15401 MiB)" in text
+
+
 def test_misuse_is_no_answer() -> None:
     """2 would mean that the pod waits."""
     assert gpuctl("why", "a", "--nonsense").status == 1
@@ -357,13 +374,12 @@ def test_a_kubeconfig_that_is_not_there_is_one_line() -> None:
         pytest.param(
             Access(kubeconfig="my file", context="prod", lease_namespace="gpu", lease_name="s"),
             None,
-            "kubectl --kubeconfig 'my file' --context prod --namespace gpu port-forward"
-            " deployment/s 8090:8090",
+            "kubectl --context prod --namespace gpu port-forward deployment/s 8090:8090",
             id="the-leader-is-unknown",
         ),
     ],
 )
-def test_the_command_to_forward_is_complete(
+def test_admins_command_to_forward_has_no_file_of_the_user(
     access: Access, pod_name: str | None, expected: str
 ) -> None:
     forward, again = cluster_access.by_hand(access, pod_name, "gpuctl why a")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.framework.pipeline import first_rejection
-from scheduler.model import quantity
+from scheduler.model import quantity, well_known
 from scheduler.model.gpu.gpu_memory import least_mib
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins import gpu_memory, node_affinity
@@ -121,6 +121,29 @@ def test_reason_has_the_requested_amount_in_the_author_s_unit(
     newcomer = wants(amount, gpus=1, spec=least(mib))
     [reason] = gpu_memory.check_label(newcomer, NodeInfo(node(gpus=1, labels=labels)))
     assert reason.text.endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("floor", "text"),
+    [
+        pytest.param("16Gi", "the pod's gpu-scheduler.io/memory-floor is 16Gi)", id="gib"),
+        pytest.param("200G", "the pod's gpu-scheduler.io/memory-floor is 200G)", id="decimal"),
+        pytest.param("x", "the pod needs 15.0Gi: 15401 MiB)", id="invalid"),
+    ],
+)
+def test_reason_has_the_memory_floor_in_the_author_s_unit(floor: str, text: str) -> None:
+    mib = 15401 if floor == "x" else least_mib(quantity.value(floor))
+    newcomer = pod(gpus=1, spec=least(mib), annotations={well_known.MEMORY_FLOOR: floor})
+    [reason] = gpu_memory.check_label(newcomer, NodeInfo(node(gpus=1, labels={MEMORY: "99"})))
+    assert reason.text.endswith(text)
+
+
+def test_pods_with_other_memory_floors_are_of_other_classes() -> None:
+    """The reason has the floor, and pods of one class share their reasons."""
+    floors: tuple[dict[str, str], ...]
+    floors = {well_known.MEMORY_FLOOR: "16Gi"}, {well_known.MEMORY_FLOOR: "17G"}, {}
+    classes = {pod(gpus=1, spec=least(9), annotations=one).equivalence_class for one in floors}
+    assert len(classes) == len(floors)
 
 
 def test_node_selector_is_checked_before_gpu_memory() -> None:

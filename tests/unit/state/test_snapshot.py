@@ -100,6 +100,19 @@ def test_devices_that_a_preemptor_waits_for_are_in_the_snapshot() -> None:
     assert refused(again, rival) == refused(state, rival)
 
 
+def test_the_order_of_nominations_is_in_the_snapshot() -> None:
+    """The first one on a node gets the room that is there."""
+    pods = pod("a", gpus=1, nominated="n1"), pod("b", gpus=1, nominated="n1")
+    state = cluster(node("n1", gpus=1), *pods)
+    state.nominate(pods[0], "n2", Devices())
+    state.nominate(pods[0], "n1", Devices())
+
+    again = restore(snapshot(state))
+
+    assert list(again.nominated) == list(state.nominated) == ["team-b", "team-a"]
+    assert list(again.nominations.at("n1")) == list(state.nominations.at("n1"))
+
+
 def test_claims_that_a_preempted_pod_gives_back_are_in_the_snapshot() -> None:
     state = cluster()
     state.dra.releases.begin("uid", ("team/gpu",))

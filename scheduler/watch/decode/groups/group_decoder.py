@@ -21,7 +21,8 @@ class GroupDecoder:
 
     def __init__(self, source: GangSource, read: Callable[[bytes], PodGroup]) -> None:
         self._source = source.value
-        self._read = read
+        #: An object as it is; of a file its errors are told.
+        self.decode = read
 
     def event(self, content: bytes, is_gone: bool) -> ev.Event:
         """A line of the watch."""
@@ -46,7 +47,7 @@ class GroupDecoder:
 
     def _group(self, content: bytes) -> PodGroup | None:
         try:
-            group = self._read(content)
+            group = self.decode(content)
         except UNREADABLE:
             return None
         return None if (group.minimum or 0) > GANG_MEMBERS_MAX else group

@@ -18,6 +18,11 @@ MPI = {
     "training.kubeflow.org/job-name": "cifar",
     "training.kubeflow.org/operator-name": "mpi-operator",
 }
+JOB_SET = {
+    "jobset.sigs.k8s.io/jobset-name": "train",
+    "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+    "jobset.sigs.k8s.io/job-index": "0",
+}
 LWS = {"leaderworkerset.sigs.k8s.io/name": "vllm", "leaderworkerset.sigs.k8s.io/group-index": "0"}
 
 
@@ -42,6 +47,15 @@ def of_lws(name: str, worker: int, asked: str, **annotations: str) -> Pod:
         **{f"leaderworkerset.sigs.k8s.io/{key}": value for key, value in annotations.items()},
     }
     return pod(name, gpus=1, labels=labels, annotations=told)
+
+
+def of_job_set(index: int) -> Pod:
+    labels = {**JOB_SET, "batch.kubernetes.io/job-completion-index": str(index)}
+    told = {
+        "alpha.jobset.sigs.k8s.io/exclusive-topology": "rack",
+        well_known.GROUP_FROM: "owner",
+    }
+    return pod(f"train-{index}", gpus=1, labels=labels, annotations=told)
 
 
 def sent(stage: Stage) -> list[str]:
@@ -97,6 +111,23 @@ async def test_a_leader_starts_alone_and_its_workers_as_a_group(
     await stage.quiet()
 
     assert sent(stage) == ["vllm-0", "vllm-0-1", "vllm-0-2"]
+
+
+async def test_first_pod_of_an_exclusive_job_starts_before_followers(stage: Stage) -> None:
+    """JobSet admits the followers when that pod has a node."""
+    stage.see(ev.PodUpdated(of_job_set(0)))
+    await stage.quiet()
+    assert sent(stage) == ["train-0"]
+    stage.confirm(stage.binder.sent[0])
+    stage.see(ev.PodUpdated(of_job_set(1)))
+    stage.see(ev.PodGroupUpdated(PodGroup("team", "train/workers/0", 2, GangSource.JOB_SET.value)))
+    await stage.quiet()
+    assert sent(stage) == ["train-0"]
+
+    stage.see(ev.PodUpdated(of_job_set(2)))
+    await stage.quiet()
+
+    assert sent(stage) == ["train-0", "train-1", "train-2"]
 
 
 async def test_a_group_of_a_leader_worker_set_starts_as_one(stage: Stage) -> None:

@@ -198,3 +198,12 @@ async def test_a_gang_with_a_missing_member_gives_the_room_up(stage: Stage) -> N
     await wait(stage, 3)
 
     assert sent(stage) == ["small"]
+
+
+async def test_no_rest_follows_a_head_that_lost_a_member(stage: Stage) -> None:
+    """A rest follows a deadline only: the next gang reserves at once."""
+    seen(stage, *members(3, 3, "other", gpus=1, created=20))
+    stage.see(ev.PodDeleted("team-train-0"))
+    await wait(stage, 15)
+
+    assert {one.group for one in stage.loop.cluster.nominated.values()} == {"other"}

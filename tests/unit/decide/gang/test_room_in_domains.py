@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
+from scheduler.decide.gang.in_domains import COMPARED_MAX, PLANS_MAX
 from scheduler.decide.gang.plan import budget_of
 from scheduler.decide.gang.preemption import preempt
 from scheduler.decide.gang.reserve import room_for
-from scheduler.framework.decision import Rejection
+from scheduler.framework.decision import Preemption, Rejection
 from scheduler.framework.settings import Settings
 from scheduler.model.pods.gang import PodGroup
 from scheduler.model.pods.pod import Pod
@@ -17,7 +19,7 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.fold import fold
 from tests.builders import cluster
 from tests.gangs import members
-from tests.topology import BLOCK, RACK, domains, plan, rack, required
+from tests.topology import BLOCK, RACK, domains, plan, preferred, rack, required
 from tests.unit.decide.gang.test_roles import RAY, of_ray
 from tests.unit.plugins.preemption.scene import running
 
@@ -87,3 +89,76 @@ def test_a_domain_has_to_hold_the_minimum_of_each_role() -> None:
     fold(state, ev.PodGroupUpdated(PodGroup("team", "tune", 3, RAY, {"big": 1, "small": 2})))
 
     assert domains(state, plan(state, asked)) == ["r2"]
+
+
+def victims_of(state: Cluster, pods: list[Pod]) -> list[str]:
+    rejection, gang = refused(state, pods), state.gangs.of(pods[0])
+    assert gang is not None
+    found = preempt(state, gang, pods, PREEMPTING, rejection, budget_of(pods, PREEMPTING))
+    return sorted(
+        one.name for each in found if isinstance(each, Preemption) for one in each.victims
+    )
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param([("r1", 0), ("r1", 0), ("r2", 0)], ["r2-2"], id="fewest"),
+        pytest.param([("r1", 2), ("r2", 1), ("r2", 1)], ["r2-1", "r2-2"], id="least important"),
+        pytest.param([("r1", 1), ("r2", 1)], ["r1-0"], id="equal ones by name"),
+    ],
+)
+def test_a_gang_preempts_in_the_cheapest_domain(
+    pods: list[tuple[str, int]], expected: list[str]
+) -> None:
+    """Racks of one size."""
+    state = cluster(
+        *RACKS,
+        *(
+            running(f"{name}-{at}", on=f"b1-{name}-1", gpus=1, priority=priority)
+            for at, (name, priority) in enumerate(pods)
+        ),
+    )
+
+    assert victims_of(state, gang_of(4)) == expected
+
+
+def test_a_gang_preempts_in_the_nearest_domains() -> None:
+    """A preferred level: two victims would do for two racks."""
+    state = cluster(
+        *(*rack("r1", 4), *rack("r2", 2), *rack("r3", 2)),
+        *(running(f"r1-{at}", on="b1-r1-1", gpus=1) for at in range(4)),
+        *(running(name, on=f"b1-{name}-1", gpus=1) for name in ("r2", "r3")),
+    )
+    pods = members(4, 4, gpus=1, priority=9, annotations=preferred(RACK))
+
+    assert victims_of(state, pods) == ["r1-0", "r1-1", "r1-2", "r1-3"]
+
+
+def test_the_cheapest_of_many_domains_is_tried() -> None:
+    """Eight plans are made; the rack with the most free room is the last one by name."""
+    names = [f"r{at}" for at in range(1, PLANS_MAX + 2)]
+    state = cluster(
+        *(one for name in names for one in rack(name, 4)),
+        *(
+            running(f"{name}-{at}", on=f"b1-{name}-1", gpus=1)
+            for name in names
+            for at in range(1 if name == names[-1] else 2)
+        ),
+    )
+
+    assert victims_of(state, gang_of(4)) == [f"{names[-1]}-0"]
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(COMPARED_MAX // 2, "r2"), (COMPARED_MAX // 2 + 1, "r1")]
+)
+def test_of_a_large_group_fewer_domains_are_compared(count: int, expected: str) -> None:
+    """It would hold all other decisions up."""
+    half = count // 2
+    state = cluster(
+        *(one for name in ("r1", "r2") for one in rack(name, half, count - half)),
+        *(running(f"r{at}", on=f"b1-r{at}-1", gpus=1, priority=3 - at) for at in (1, 2)),
+    )
+
+    assert victims_of(state, gang_of(count)) == [expected]

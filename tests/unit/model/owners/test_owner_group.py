@@ -17,6 +17,11 @@ JOBSET = {
     "jobset.sigs.k8s.io/jobset-name": "train",
     "jobset.sigs.k8s.io/replicatedjob-name": "workers",
 }
+IN_A_JOB = {**JOBSET, "jobset.sigs.k8s.io/job-index": "1"}
+FIRST_OF_JOB = {**IN_A_JOB, "batch.kubernetes.io/job-completion-index": "0"}
+FOLLOWER = {**IN_A_JOB, "batch.kubernetes.io/job-completion-index": "3"}
+EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
+BY_SELECTOR = {**EXCLUSIVE, "alpha.jobset.sigs.k8s.io/node-selector": "true"}
 HEAD = {"ray.io/cluster": "tune", "ray.io/group": "headgroup"}
 RAY = {"ray.io/cluster": "tune", "ray.io/group": "gpus"}
 MPI = {
@@ -53,6 +58,20 @@ KIND = OwnerKind
         ),
         pytest.param(
             "role", JOBSET, {}, OwnerGroup(KIND.JOB_SET, "train/workers"), id="jobset-role"
+        ),
+        pytest.param("owner", FIRST_OF_JOB, EXCLUSIVE, None, id="jobset-leader-comes-first"),
+        *(
+            pytest.param(
+                *(asked, FOLLOWER, EXCLUSIVE),
+                OwnerGroup(KIND.JOB_SET, "train/workers/1"),
+                id=f"jobset-followers-{asked}",
+            )
+            for asked in ("owner", "role")
+        ),
+        pytest.param(
+            *("owner", FIRST_OF_JOB, BY_SELECTOR),
+            OwnerGroup(KIND.JOB_SET, "train", "workers"),
+            id="jobset-all-are-admitted",
         ),
         pytest.param(
             "owner", HEAD, {}, OwnerGroup(KIND.RAY_CLUSTER, "tune", "headgroup"), id="ray-head"

@@ -71,6 +71,13 @@ def test_a_replicated_job_is_a_gang_by_itself() -> None:
     assert roles(JOB_SET, "train/workers", body) == (8, {})
 
 
+def test_followers_in_a_job_are_a_gang_without_the_first_pod() -> None:
+    body = job_set(DRIVER, WORKERS)
+
+    assert roles(JOB_SET, "train/workers/1", body) == (3, {})
+    assert roles(JOB_SET, "train/driver/0", body) == (None, {})
+
+
 def ray(*, autoscaling: bool = False, **groups: Json) -> Json:
     specs = [{"groupName": name, **fields} for name, fields in groups.items()]
     return {"spec": {"enableInTreeAutoscaling": autoscaling, "workerGroupSpecs": specs}}

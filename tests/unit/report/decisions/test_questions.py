@@ -24,6 +24,7 @@ from scheduler.state import event as ev
 from scheduler.state.parts import Parts, finish
 from scheduler.state.queue.position import PART as COMPARED
 from tests.builders import ALLOW_ALL_MAPS, node, pod
+from tests.patience import PATIENCE_S
 from tests.unit.loop.loop_world import Stage, playing
 from tests.unit.plugins.preemption.scene import running
 
@@ -120,7 +121,7 @@ async def test_questions_beyond_the_limit_are_refused() -> None:
         waiting = [asyncio.create_task(ask()) for _ in range(QUESTIONS_WAITING_MAX)]
         await asyncio.sleep(0)
         with pytest.raises(Busy, match=f"{QUESTIONS_WAITING_MAX} wait; ask again after 2 s"):
-            await asyncio.wait_for(ask(), 10)
+            await asyncio.wait_for(ask(), PATIENCE_S)
         waiting.pop().cancel()
         await asyncio.sleep(0)
         waiting.append(asyncio.create_task(ask()))

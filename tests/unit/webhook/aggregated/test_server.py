@@ -25,6 +25,7 @@ from scheduler.model.decisions.messages import (
     NamespaceAnswer,
     PodDecision,
 )
+from tests.patience import PATIENCE_S
 from tests.unit.webhook.serving import BUNDLE, JSON, NOW, serving, until, write
 from tools.controlplane.pki import Authority
 from webhook.aggregated.server import AggregatedApi
@@ -130,7 +131,7 @@ class Port:
 
     async def until_trusted(self, authority: str) -> None:
         """The webhook asks the scheduler for the authority again and again."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await until(lambda: self.serves(authority))
 
     async def serves(self, authority: str | None) -> bool:
@@ -228,7 +229,7 @@ async def test_invalid_authority_leaves_the_former_one(port: Port) -> None:
         async def is_rejected() -> bool:
             return any("rejected" in line["event"] for line in logs)
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await until(is_rejected)
 
     assert await port.serves("proxy")
@@ -250,7 +251,7 @@ async def test_renewed_serving_certificate_is_used(port: Port, folder: Path) -> 
         writer.transport.abort()
         return True
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         await until(is_served)
 
 
