@@ -126,11 +126,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
 
 
 GROUP_LABELS: Final = (well_known.GROUP, *COSCHEDULING_LABELS)
-GROUP_ANNOTATIONS: Final = (
-    "scheduling.k8s.io/group-name",
-    "scheduling.volcano.sh/group-name",
-    "pod-group-name",
-)
+GROUP_ANNOTATIONS: Final = (*well_known.VOLCANO_GROUPS, well_known.KAI_GROUP)
 #: A member of a group with an unknown name.
 UNNAMED_GROUP: Final = "?"
 
@@ -152,6 +148,8 @@ def group_of(labels: Mapping[str, str], annotations: Mapping[str, str], in_spec:
     for key in GROUP_ANNOTATIONS:
         if annotations.get(key):
             return annotations[key]
+    if name := labels.get(well_known.GROVE_GANG):
+        return name
     if well_known.GROUP_FROM not in annotations:
         return ""
     owned = owner_group(labels, annotations)

@@ -239,6 +239,17 @@ def test_without_moves_their_tickets_are_not_watched() -> None:
     }
 
 
+def test_groups_of_other_schedulers_are_watched_where_they_are_named() -> None:
+    named = every("own", group_sources=("volcano", "kai", "grove", "kai"))
+
+    assert {one.path for one in named} - {one.path for one in every("own")} == {
+        "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+        "/apis/scheduling.run.ai/v2alpha2/podgroups",
+        "/apis/scheduler.grove.io/v1alpha1/podgangs",
+    }
+    assert len({one.kind for one in named}) == len(named)
+
+
 def test_invalid_quantity_is_an_error_and_not_zero() -> None:
     with pytest.raises(ValueError, match="'1K' is not a quantity"):
         node(memory="1K")
