@@ -23,7 +23,7 @@ def read(document: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("mark", ["pod-suspending-parent", "pod-group-name", "workload"])
 def test_a_pod_with_only_an_annotation_of_kueue_is_known(mark: str) -> None:
-    """Kueue writes no more into the template of a StatefulSet, whose pods our webhook sees first."""
+    """Kueue writes no more into the template of a StatefulSet."""
     assert pod(annotations={f"kueue.x-k8s.io/{mark}": "it"}).names_kueue
 
 
