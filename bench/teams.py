@@ -1,10 +1,10 @@
-"""``python -m bench.teams``: fair shares of 20 teams over two simulated hours, on the pure core.
+"""``python -m bench.teams [SEED]``: fair shares of 20 teams over two simulated hours.
 
-Each team wants a constant number of GPUs: a job that ends is submitted again. After an hour the
-demand of some teams changes. In the last third of each hour no job ends, so the demand is steady.
-Entitled work that finds no room takes back what others borrowed, as the scheduler decides it and
-``controllers/preemption`` carries it out; a victim ends after a grace time and waits again. The
-last line is JSON::
+On the pure core. Each team wants a constant number of GPUs: a job that ends is submitted again.
+After an hour the demand of some teams changes; a team that wants less deletes what waits. In the
+last third of each hour no job ends, so the demand is steady. Entitled work that finds no room takes
+back what others borrowed, as the scheduler decides it and ``controllers/preemption`` carries it
+out; a victim ends after a grace time and waits again. The last line is JSON::
 
     {"fairness_error_points": ..., "evictions_steady": ..., "entitled_wait_max_s": ...}
 
@@ -24,6 +24,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
+import structlog
 
 from scheduler.controllers.preemption import PreemptionController
 from scheduler.decide.requeue_check import condition_at_node
@@ -355,7 +356,9 @@ def measure(seed: int = 1, teams: int = 20, nodes: int = 64) -> Result:
 
 def main() -> int:
     """Print the result."""
-    print(json.dumps(msgspec.to_builtins(measure())))
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    print(json.dumps(msgspec.to_builtins(measure(seed))))
     return 0
 
 

@@ -133,10 +133,11 @@ class PreemptionSettings(_Part, frozen=True):
 
 class Gang(_Part, frozen=True):
     """Groups of pods that start together: for how many seconds the first one that does not fit may
-    reserve room; 0: never.
+    reserve room (0: never), and the other schedulers whose groups are read.
     """
 
     reserve_seconds: Annotated[float, msgspec.Meta(ge=0.0)] = 60.0
+    sources: tuple[Literal["volcano", "kai", "grove"], ...] = ()
 
 
 class LeaderElection(_Part, frozen=True):

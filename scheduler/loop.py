@@ -357,8 +357,11 @@ class Loop:
         # The newest version of the pod; the queue has the version of the last scheduling-relevant
         # change.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
-        nominations = self.controllers.nominations
-        awaited = nominations.awaited(pod)
+        awaited = self.awaited(pod)
         action = schedule_result.unscheduled(self._metrics, pod, record, rejection, awaited)
-        nominations.show(pod.uid, action.nominated_node, awaited)
+        self.controllers.nominations.show(pod.uid, action.nominated_node, awaited)
         self._runner.run(action)
+
+    def awaited(self, pod: Pod) -> str:
+        """The node where capacity is being made for a pod; empty if there is none."""
+        return self.controllers.nominations.awaited(pod)

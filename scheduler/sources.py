@@ -114,6 +114,7 @@ class Sources:
                 migrations=has_migrations,
                 preemption=self._config.preemption.enabled,
                 teams_in=self._config.teams.watched,
+                group_sources=self._config.gang.sources,
             )
         ]
 

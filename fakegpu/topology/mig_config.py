@@ -14,6 +14,7 @@ import msgspec
 
 from fakegpu.topology.invalid import Invalid
 from scheduler.model.mig import layout as mig_layout
+from scheduler.model.mig import named_config
 from scheduler.model.mig.config import (
     SELECTED,
     MigConfigEntry,
@@ -28,8 +29,6 @@ Layouts = tuple[mig_layout.Layout | None, ...]
 GpuModels = Sequence[mig_layout.GpuModel | None]
 
 NO_MIG: Final = "its product has no MIG"
-#: ``all-balanced``, by the compute slices of the board.
-BALANCED: Final = {7: (3, 2, 1, 1), 4: (2, 1, 1), 2: (1, 1)}
 
 
 def read(text: str, gpu_models: GpuModels, name: str = "") -> Layouts:
@@ -74,29 +73,17 @@ def from_document(document: object, gpu_models: GpuModels, path: str) -> Layouts
 
 def by_name(name: str, gpu_models: GpuModels) -> Layouts:
     """The built-in configurations of every mig-manager: ``all-disabled``, ``all-1g.10gb`` ..."""
-    word = name.removeprefix("all-")
-    if word == "disabled":
+    if name == named_config.DISABLED:
         return (None,) * len(gpu_models)
-    return tuple(_named(name, word, gpu_model, gpu) for gpu, gpu_model in enumerate(gpu_models))
+    return tuple(_named(name, gpu_model, gpu) for gpu, gpu_model in enumerate(gpu_models))
 
 
-def _named(
-    name: str, word: str, gpu_model: mig_layout.GpuModel | None, gpu: int
-) -> mig_layout.Layout:
+def _named(name: str, gpu_model: mig_layout.GpuModel | None, gpu: int) -> mig_layout.Layout:
     if gpu_model is None:
         raise Invalid(name, f"GPU {gpu}: {NO_MIG}")
-    if word == "enabled":
-        return ()
-    if word == "balanced":
-        wanted = [
-            next(profile.name for profile in gpu_model.plain if profile.compute == slices)
-            for slices in BALANCED[gpu_model.compute_slices]
-        ]
-    else:
-        profile = mig_layout.profile_of(gpu_model, word) if name.startswith("all-") else None
-        if profile is None:
-            raise Invalid(name, f"no such configuration for {gpu_model.name}")
-        wanted = [profile.name] * mig_layout.capacity(gpu_model, ())[profile.name]
+    wanted = named_config.instances(name, gpu_model)
+    if wanted is None:
+        raise Invalid(name, f"no such configuration for {gpu_model.name}")
     return _layout(gpu_model, tuple(map(MigDeviceSpec, wanted)), name)
 
 

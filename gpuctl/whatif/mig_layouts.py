@@ -13,6 +13,7 @@ from fakegpu.topology.mig_config import Layouts, by_name
 from gpuctl.input_error import InputError
 from gpuctl.whatif.change import NewLayout
 from scheduler.model import well_known
+from scheduler.model.gpu.plugin_resources import without_gpus
 from scheduler.model.mig.config import MigDeviceSpec
 from scheduler.model.mig.gpu_models import gpu_model_of
 from scheduler.model.mig.layout import GpuModel
@@ -34,14 +35,14 @@ def with_layout(node: Node, wanted: NewLayout) -> Node:
         raise InputError(f"{head}: {problem.problem}") from problem
     whole = sum(layout is None for layout in layouts)
     counts = Counter(slot[0] for layout in layouts for slot in layout or ())
-    amounts = _without_mig(node.allocatable)
+    amounts = without_gpus(node.allocatable)
     held = {well_known.mig_resource(profile): number for profile, number in counts.items()}
     return msgspec.structs.replace(
         node,
         labels=_labels(node, counts, whole, wanted),
         annotations={k: v for k, v in node.annotations.items() if k != well_known.MIG_CONFIG},
         allocatable={**amounts, well_known.GPU: whole, **held},
-        capacity={**_without_mig(node.capacity), well_known.GPU: whole, **held},
+        capacity={**without_gpus(node.capacity), well_known.GPU: whole, **held},
     )
 
 
@@ -69,14 +70,6 @@ def _layouts(wanted: NewLayout, gpu_model: GpuModel, count: int) -> Layouts:
     if layout is None:
         raise Invalid("", flaw or "no such layout")
     return (layout,) * count
-
-
-def _without_mig(amounts: dict[str, int]) -> dict[str, int]:
-    return {
-        resource: amount
-        for resource, amount in amounts.items()
-        if not (well_known.is_mig(resource) or resource == well_known.GPU)
-    }
 
 
 def _labels(node: Node, counts: Counter[str], whole: int, wanted: NewLayout) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, Protocol
 
 import msgspec
@@ -31,8 +32,9 @@ from scheduler.controllers.gangs.group_states import GroupStates
 from scheduler.controllers.gangs.reservation import RESERVE_S
 from scheduler.controllers.gangs.scheduling import GangScheduling
 from scheduler.controllers.leadership.gate import LeaderGate
-from scheduler.controllers.mig_config import MigConfigController
-from scheduler.controllers.mig_partition import TIMEOUT_S, PartitionController
+from scheduler.controllers.mig.coming_room import ComingRoom
+from scheduler.controllers.mig.mig_config import MigConfigController
+from scheduler.controllers.mig.mig_partition import TIMEOUT_S, PartitionController
 from scheduler.controllers.migration.controller import MigrationController, NoMigration
 from scheduler.controllers.migration.planner import PlannerSettings
 from scheduler.controllers.node_avoidance import NodeAvoidance
@@ -47,6 +49,7 @@ from scheduler.framework.decision import (
     PreBindStep,
 )
 from scheduler.framework.pipeline import Pipeline
+from scheduler.model.pods.pod import Pod
 from scheduler.report.containment import Containment
 from scheduler.report.events.device_events import DeviceEvents
 from scheduler.report.events.migration_events import MigrationEvents
@@ -56,6 +59,7 @@ from scheduler.report.gauges import Gauges
 from scheduler.report.metrics import Metrics
 from scheduler.state.breakers.circuit import Timings
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
+from scheduler.state.cache.cluster import Cluster
 from scheduler.state.effects import Effects
 from scheduler.state.scheduler_state import SchedulerState
 
@@ -63,14 +67,16 @@ from scheduler.state.scheduler_state import SchedulerState
 class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration; ``reserve_s`` is how long a gang reserves room.
 
-    ``mig_config`` is the pipeline of a scheduler that sets the MIG config of nodes; ``migrations``
-    is None for a scheduler that never migrates pods.
+    ``pipeline`` tells which pods will fit on nodes that get another MIG layout; with
+    ``relabels_nodes`` the scheduler changes layouts itself. ``migrations`` is None for a scheduler
+    that never migrates pods.
     """
 
     avoidance: Timings = Timings()
     partition_timeout_s: float = TIMEOUT_S
     reserve_s: float = RESERVE_S
-    mig_config: Pipeline | None = None
+    pipeline: Pipeline | None = None
+    relabels_nodes: bool = False
     migrations: PlannerSettings | None = None
 
 
@@ -84,7 +90,8 @@ def settings_of(config: Config) -> ControllerSettings:
         avoidance=config.avoidance,
         partition_timeout_s=config.mig.partition_timeout_s,
         reserve_s=config.gang.reserve_seconds,
-        mig_config=config.pipeline() if config.mig.relabel_nodes else None,
+        pipeline=config.pipeline(),
+        relabels_nodes=config.mig.relabel_nodes,
         migrations=PlannerSettings(
             mode=restore.mode_word(), timings=restore.timings(), rules=config.rules()
         ),
@@ -139,9 +146,8 @@ class Controllers:
         groups = (GroupStates(cluster, wall), GroupOwners(cluster))
         shared = (state, self.bindings, self.avoidance, self.preemption, rejects)
         self.gangs = GangScheduling(*shared, groups[0], settings.reserve_s)
-        self.nominations = NominationExpiry(
-            cluster, lambda pod: cluster.nominations.awaited(pod) or self.partitions.awaited(pod)
-        )
+        self.coming = ComingRoom(state, settings.pipeline, self.partitions.awaiting)
+        self.nominations = NominationExpiry(cluster, partial(self._awaited, cluster))
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
@@ -175,11 +181,17 @@ class Controllers:
             *preparing,
             self.gangs,
             *groups,
+            self.coming,
             self.nominations,
             ReclaimRetry(cluster),
             *recreation,
             Gauges(metrics, state),
         )
+
+    def _awaited(self, cluster: Cluster, pod: Pod) -> str:
+        """The node where capacity is being made for a pod; empty if there is none."""
+        held = cluster.nominations.awaited(pod)
+        return held or self.partitions.awaited(pod) or self.coming.awaited(pod)
 
     def begin(self, placement: PendingPlacement, now: float) -> Effects:
         """Begin what has to be done before the Binding; each controller completes its own step."""
@@ -204,9 +216,9 @@ def _mig_config(
     wall: Callable[[], float],
     settings: ControllerSettings,
 ) -> MigConfigController | None:
-    if settings.mig_config is None:
+    if settings.pipeline is None or not settings.relabels_nodes:
         return None
-    return MigConfigController(state, avoidance, wall, settings.mig_config)
+    return MigConfigController(state, avoidance, wall, settings.pipeline)
 
 
 def _migrations(

@@ -137,6 +137,11 @@ RAY_CLUSTER: Final = "ray.io/cluster"
 RAY_GROUP: Final = "ray.io/group"
 RAY_HOST: Final = "ray.io/replica-host-index"
 RAY_REPLICA: Final = "ray.io/worker-group-replica-index"
+VOLCANO_TASK: Final = "volcano.sh/task-spec"  # annotation
+KAI_GROUP: Final = "pod-group-name"  # annotation
+KAI_PART: Final = "kai.scheduler/subgroup-name"
+GROVE_GANG: Final = "grove.io/podgang"
+GROVE_CLIQUE: Final = "grove.io/podclique"
 GROVE_SET: Final = "app.kubernetes.io/part-of"
 GROVE_POD: Final = "grove.io/podclique-pod-index"
 GROVE_GROUP: Final = "grove.io/podcliquescalinggroup-replica-index"
@@ -151,6 +156,8 @@ KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
 KUEUE_TOPOLOGY_REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"  # annotation
 KUEUE_TOPOLOGY_PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"  # annotation
 KUEUE_WORKLOAD: Final = "kueue.x-k8s.io/workload"  # annotation
+#: Annotations with the PodGroup of Volcano, the one that is looked at first first.
+VOLCANO_GROUPS: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 #: Labels that Kueue's webhook and job controllers set on pods that Kueue starts.
 KUEUE_LABELS: Final = frozenset(("kueue.x-k8s.io/managed", "kueue.x-k8s.io/podset"))
 
@@ -161,6 +168,7 @@ POD_ANNOTATIONS: Final = (
     *(LWS_SIZE, LWS_EXCLUSIVE, KUEUE_WORKLOAD),
     *(KUEUE_GROUP, KUEUE_TOTAL, KUEUE_FAST, KUEUE_PARENT),
     *(KUEUE_TOPOLOGY_REQUIRED, KUEUE_TOPOLOGY_PREFERRED),
+    *(*VOLCANO_GROUPS, VOLCANO_TASK, KAI_GROUP),
 )
 
 # --- topology: labels that say where in the network a node is ---------------------------------

@@ -8,6 +8,7 @@ version that was seen.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from scheduler.model import well_known
@@ -22,7 +23,7 @@ from scheduler.watch.decode import (
     volumes,
 )
 from scheduler.watch.decode.dra import claims, classes, slices
-from scheduler.watch.decode.groups import api_groups, coscheduling
+from scheduler.watch.decode.groups import api_groups, coscheduling, grove, kai, volcano
 from scheduler.watch.decode.groups.group_decoder import GroupDecoder
 from scheduler.watch.decode.object_decoder import ObjectDecoder
 from scheduler.watch.decode.quotas import resource_quotas, teams
@@ -162,6 +163,22 @@ POD_GROUPS: Final = (
 )
 
 
+#: The groups of other schedulers, by their name in the configuration.
+OTHER_GROUPS: Final[Mapping[str, WatchSource[Event]]] = {
+    "volcano": _pod_groups(
+        "podgroups.scheduling.volcano.sh",
+        volcano.POD_GROUPS,
+        "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+    ),
+    "kai": _pod_groups(
+        "podgroups.scheduling.run.ai",
+        kai.POD_GROUPS,
+        "/apis/scheduling.run.ai/v2alpha2/podgroups",
+    ),
+    "grove": _pod_groups("podgangs", grove.POD_GANGS, "/apis/scheduler.grove.io/v1alpha1/podgangs"),
+}
+
+
 def team_config(namespace: str, name: str) -> WatchSource[Event]:
     """The one ConfigMap with the teams, in our own namespace; without it there are no teams."""
     return WatchSource(
@@ -177,10 +194,15 @@ def team_config(namespace: str, name: str) -> WatchSource[Event]:
 
 
 def every(
-    namespace: str, *, migrations: bool = True, preemption: bool = True, teams_in: str = ""
+    namespace: str,
+    *,
+    migrations: bool = True,
+    preemption: bool = True,
+    teams_in: str = "",
+    group_sources: Iterable[str] = (),
 ) -> tuple[WatchSource[Event], ...]:
-    """All watched kinds; ``namespace`` is our own, ``teams_in`` the ConfigMap with the teams. RBAC
-    may lack an unused kind.
+    """All watched kinds; ``namespace`` is our own, ``teams_in`` the ConfigMap with the teams,
+    ``group_sources`` are names of ``OTHER_GROUPS``. RBAC may lack an unused kind.
     """
     optional = [migration_objects(namespace)] if migrations else []
     optional += [BUDGETS] if preemption else []
@@ -194,5 +216,6 @@ def every(
         *optional,
         partition_objects(namespace),
         *POD_GROUPS,
+        *(OTHER_GROUPS[one] for one in dict.fromkeys(group_sources)),
         PODS,
     )

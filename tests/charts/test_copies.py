@@ -23,6 +23,7 @@ REMEDY = (
 SHIPPED = [path.name for path in copies.sources("gpu-scheduler")]
 #: Values without which a file is not installed.
 SWITCHED_ON = {
+    "rbac-groups.yaml": ("config.gang.sources={volcano,kai,grove}",),
     "rbac-relabel.yaml": ("config.mig.relabelNodes=true",),
     "rbac-teams.yaml": ("config.teams.source=configMap",),
 }

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
-from tests.charts.rendering import objects
+from tests.charts.rendering import SCHEDULER, objects
 from tools.charts.copies import ROOT
 
 PAGE = (ROOT / "docs/security.md").read_text(encoding="utf-8")
 ROLES = ("ClusterRole", "Role")
+
+
+@pytest.mark.parametrize(
+    ("source", "group", "kind"),
+    [
+        ("volcano", "scheduling.volcano.sh", "podgroups"),
+        ("kai", "scheduling.run.ai", "podgroups"),
+        ("grove", "scheduler.grove.io", "podgangs"),
+    ],
+)
+def test_right_to_read_groups_is_that_of_the_named_source(
+    source: str, group: str, kind: str
+) -> None:
+    found = objects(SCHEDULER, "--set", f"config.gang.sources={{{source}}}")
+    [role] = [
+        each
+        for each in found
+        if each["kind"] == "ClusterRole" and each["metadata"]["name"] == "gpu-scheduler-groups"
+    ]
+
+    assert role["rules"] == [
+        {"apiGroups": [group], "resources": [kind], "verbs": ["list", "watch"]}
+    ]
 
 
 def test_default_release_creates_exactly_the_documented_cluster_roles() -> None:

@@ -197,6 +197,11 @@ def namespace(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[str]:
     assert kwok_node is not None, "nodes are removed after this fixture"
     name = _fresh_namespace(cp)
     yield name
+    remove_namespace(cp, name)
+
+
+def remove_namespace(cp: ControlPlane, name: str) -> None:
+    """Delete a namespace, and wait until its pods are gone."""
     pods = f"/api/v1/namespaces/{name}/pods"
     if len(cp.client.get(pods)["items"]) > MANY:
         for kind in CONTROLLERS:

@@ -13,10 +13,9 @@ from tests.controlplane.conftest import MakeNode
 from tests.controlplane.refused_binding import refused_binding
 from tests.controlplane.workloads import Json, Watcher, node_of, pod, why
 from tools.controlplane import ControlPlane, wait_until
-from tools.product import Product
+from tools.product import ROOT, Product
 
 GPU = "nvidia.com/gpu"
-GROUPS_PATH = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{}/podgroups"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LABEL = "scheduling.x-k8s.io/pod-group"
 SEED = 18
@@ -24,48 +23,46 @@ SEED = 18
 NODES, GPUS_EACH = 4, 4
 SIZES = (2, 3, 4, 5, 6, 7, 8)
 
-COSCHEDULING: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": "podgroups.scheduling.x-k8s.io",
-        "annotations": {
-            "api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1463"
+#: Kinds named PodGroup: group and version, and the mark on pods.
+KINDS = [
+    pytest.param(("scheduling.x-k8s.io", "v1alpha1", {"labels": {LABEL: "late"}}), id="plugins"),
+    pytest.param(
+        (
+            *("scheduling.volcano.sh", "v1beta1"),
+            {"annotations": {"scheduling.k8s.io/group-name": "late"}},
+        ),
+        id="volcano",
+    ),
+]
+
+
+def definition(group: str, version: str) -> Json:
+    """The kind, with the fields that are read."""
+    spec = {"type": "object", "properties": {"minMember": {"type": "integer", "format": "int32"}}}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    served = {"served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    approved = "https://github.com/kubernetes/enhancements/pull/1463"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"podgroups.{group}",
+            "annotations": {"api-approved.kubernetes.io": approved},
         },
-    },
-    "spec": {
-        "group": "scheduling.x-k8s.io",
-        "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {
-                                "type": "object",
-                                "properties": {
-                                    "minMember": {"type": "integer", "format": "int32"},
-                                    "scheduleTimeoutSeconds": {"type": "integer"},
-                                },
-                            }
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
+        "spec": {
+            "group": group,
+            "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup"},
+            "scope": "Namespaced",
+            "versions": [{"name": version, **served}],
+        },
+    }
 
 
 @pytest.fixture(scope="module")
 def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """No group keeps smaller ones from the free GPUs (test_random_groups.py has reservations)."""
-    config = {"gang": {"reserveSeconds": 0}}
+    config = {"gang": {"reserveSeconds": 0, "sources": ["volcano"]}}
+    cp.kubectl("apply", "-f", str(ROOT / "cluster" / "rbac-groups.yaml"))
     with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
         yield running
 
@@ -173,53 +170,52 @@ def test_a_refused_member_follows_when_it_may(here: Watcher, kwok_node: MakeNode
     here.wait_bound(3)
 
 
-@pytest.fixture
-def coscheduling(cp: ControlPlane) -> Iterator[None]:
-    """The PodGroups of scheduler-plugins are installed for as long as the test lasts."""
-    cp.client.create(CRDS, COSCHEDULING)
+@pytest.fixture(params=KINDS)
+def kind(cp: ControlPlane, request: pytest.FixtureRequest) -> Iterator[tuple[str, str, Json]]:
+    """A kind of PodGroups that is installed for as long as the test lasts."""
+    group, version, mark = request.param
+    name = f"podgroups.{group}"
+    cp.client.create(CRDS, definition(group, version))
     try:
         cp.client.wait_for(
-            f"{CRDS}/podgroups.scheduling.x-k8s.io",
+            f"{CRDS}/{name}",
             lambda seen: any(
                 one["type"] == "Established" and one["status"] == "True"
                 for one in seen.get("status", {}).get("conditions", [])
             ),
             what="the kind to be served",
         )
-        yield
+        yield group, version, mark
     finally:
-        cp.client.delete(f"{CRDS}/podgroups.scheduling.x-k8s.io")
+        cp.client.delete(f"{CRDS}/{name}")
 
 
-@pytest.mark.usefixtures("coscheduling")
-def test_a_pod_group_of_scheduler_plugins_has_the_minimum(
-    here: Watcher, kwok_node: MakeNode
+def test_pod_group_of_another_scheduler_has_the_minimum(
+    here: Watcher, kwok_node: MakeNode, kind: tuple[str, str, Json]
 ) -> None:
+    group, version, mark = kind
     kwok_node("gang", gpus=3)
-    kept = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup"}
-    groups = GROUPS_PATH.format(here.namespace)
-    here.client.create(groups, {**kept, "metadata": {"name": "early"}, "spec": {"minMember": 1}})
-    here.create(pod("probe", labels={LABEL: "early"}, limits={GPU: "1"}))
-    here.wait_bound(1)
-    # From here on the kind is known to the scheduler: without its group a pod waits.
-    wait_until(lambda: _waits(here), what="the scheduler to read PodGroups")
+    # Without its group a pod waits as soon as the kind is known to the scheduler.
+    wait_until(lambda: _waits(here, group, mark), what="the scheduler to read PodGroups")
     before = {item["metadata"]["name"] for item in here.pods() if not node_of(item)}
 
-    here.client.create(groups, {**kept, "metadata": {"name": "late"}, "spec": {"minMember": 1}})
+    groups = f"/apis/{group}/{version}/namespaces/{here.namespace}/podgroups"
+    late = {"apiVersion": f"{group}/{version}", "kind": "PodGroup", "metadata": {"name": "late"}}
+    here.client.create(groups, {**late, "spec": {"minMember": 1}})
 
     here.wait("the waiting pods to be bound", lambda items: all(map(node_of, items)) and before)
 
 
-def _waits(here: Watcher) -> bool:
+def _waits(here: Watcher, group: str, mark: Json) -> bool:
     """Whether a pod whose group does not exist waits; where the kind is unknown it is bound."""
     name = f"late-{len(here.pods())}"
-    here.create(pod(name, labels={LABEL: "late"}))
+    here.create(pod(name, **mark))
     seen = here.client.wait_for(
         here.path("Pod", name),
         lambda item: bool(node_of(item) or why(item)),
         what=f"{name} to be decided",
     )
-    return "group not found: PodGroup.scheduling.x-k8s.io" in why(seen)
+    return f"group not found: PodGroup.{group}" in why(seen)
 
 
 def test_a_group_in_the_spec_is_no_gang_where_it_is_not_served(

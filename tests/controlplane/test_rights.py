@@ -6,7 +6,6 @@ Each test is a takeover or a forgery that once worked (docs/security.md).
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -28,7 +27,6 @@ FILES: Final = (
     "rbac-preemption.yaml",
     "preemption-policy.yaml",
 )
-AGENT: Final = ROOT / "cluster/fakegpu-node-rbac.yaml"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MERGE: Final = "application/merge-patch+json"
 RESERVATION: Final = "r-" + "0a" * 8
@@ -39,7 +37,7 @@ Json = dict[str, Any]
 @pytest.fixture(scope="module")
 def account(cp: ControlPlane) -> Client:
     """The scheduler's ServiceAccount."""
-    cp.kubectl("apply", "-f", str(ROOT / "cluster" / FILES[0]))
+    cp.kubectl("apply", *named(FILES[0]))
     return cp.client_for(ACCOUNT)
 
 
@@ -176,8 +174,7 @@ def test_account_changes_only_scheduler_fields_of_a_running_pod(
     before = seen()
     # Conditions are merged by their type, everything else is put in the place of what there is.
     way = STRATEGIC if "conditions" in patch.get("status", {}) else MERGE
-    path = f"{unchanged_victim}/status"
-    answer = said(lambda: account.patch(path, patch, content_type=way))
+    answer = said(lambda: account.patch(f"{unchanged_victim}/status", patch, content_type=way))
 
     assert answer.startswith("403 ")
     assert re.search(r"gpu-scheduler may (not )?change ", answer)
@@ -321,57 +318,6 @@ def test_second_release_binds_with_our_annotations(
     finally:
         for kind in ("clusterrolebinding", "clusterrole"):
             cp.kubectl("delete", kind, "gpu-scheduler-second")
-
-
-# --- the agent of fake GPUs ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def agent(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[Client]:
-    """The agent's account, of a pod on the node `mine`; there is the node `yours` too."""
-    kwok_node("mine")
-    kwok_node("yours")
-    namespace = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": "gpu-operator"},
-    }
-    cp.kubectl("apply", "-f", "-", input=yaml.safe_dump(namespace))
-    cp.kubectl("apply", "-f", str(AGENT))
-    client = cp.client_for("gpu-operator/nvidia-device-plugin", node="mine")
-    label = {"metadata": {"labels": {"a": "b"}}}
-    wait_until(
-        lambda: "the label" in said(lambda: client.patch("/api/v1/nodes/mine?dryRun=All", label)),
-        what="the agent's right, and the policy",
-    )
-    yield client
-    cp.kubectl("delete", "-f", str(AGENT))
-
-
-def test_an_agent_changes_one_label_of_its_own_node_and_nothing_else(
-    cp: ControlPlane, agent: Client
-) -> None:
-    with_gpu_indexes = {"metadata": {"labels": {well_known.NUMBERED: "numbered"}}}
-    agent.patch("/api/v1/nodes/mine", with_gpu_indexes)
-    agent.patch("/api/v1/nodes/mine", {"metadata": {"labels": {well_known.NUMBERED: None}}})
-
-    assert "its own node only" in said(lambda: agent.patch("/api/v1/nodes/yours", with_gpu_indexes))
-    unbound = cp.client_for("gpu-operator/nvidia-device-plugin")
-    assert "its own node only" in said(
-        lambda: unbound.patch("/api/v1/nodes/mine", with_gpu_indexes)
-    )
-    for edit in MORE_OF_A_NODE:
-        write = functools.partial(agent.patch, "/api/v1/nodes/mine", edit)
-        assert "no more of its node than" in said(write)
-
-
-MORE_OF_A_NODE: Final[tuple[Json, ...]] = (
-    {"metadata": {"labels": {"gpu-node-name": "yours"}}},
-    {"metadata": {"labels": {"kubernetes.io/os": None}}},
-    {"metadata": {"annotations": {"gpu-scheduler.io/unusable-devices": "0"}}},
-    {"spec": {"unschedulable": True}},
-    {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}},
-)
 
 
 POLICIES: Final = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.teams import WHOLE, Simulation
+from bench.teams import GRACE_S, WHOLE, Simulation
 from scheduler.model.actions import PreemptPods
 from scheduler.model.well_known import GPU
 
@@ -49,6 +49,25 @@ def _is_within(action: PreemptPods) -> bool:
     """What ends is at most what is asked for and one job (KAI pull request 1565)."""
     released = [one.requests[GPU] for one in action.victims]
     return sum(released) <= action.preemptor.requests[GPU] + max(released)
+
+
+def test_lent_room_is_back_within_one_grace_time() -> None:
+    """The way that the random demand above takes too: decisions, then their controller."""
+    world = Simulation({"a": 6, "b": 4, "c": 6}, GPUS // 8, 1, (1,), jobs_end=False)
+    world.set_demand({"a": 0, "b": 16, "c": 16})
+    world.run(100.0)
+    borrowed = world.shares()
+    assert borrowed["b"] + borrowed["c"] == GPUS
+
+    world.set_demand({"a": 9, "b": 16, "c": 16})
+    world.run(400.0)
+
+    victims = [one for action in world.taken_back for one in action.victims]
+    assert {action.preemptor.namespace for action in world.taken_back} == {"a"}
+    assert len(world.evicted_at) == len(victims) == 6
+    assert world.shares()["a"] == 6
+    assert world.entitled_wait_max_s == GRACE_S
+    assert max(world.evicted_at) <= 110.0, "nothing ends afterwards"
 
 
 @settings(max_examples=25, deadline=None)

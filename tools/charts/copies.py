@@ -26,6 +26,7 @@ INSTALLED: Final = {
         "crd-migpartitions.yaml",
         "crd-podmigrations.yaml",
         "rbac.yaml",
+        "rbac-groups.yaml",
         "rbac-migrations.yaml",
         "rbac-preemption.yaml",
         "rbac-relabel.yaml",

@@ -1,7 +1,8 @@
 {{/*
 The objects of a file below files/cluster, which are copies of the repository's cluster/ (`make
 charts` renews them), with the names of this release instead of those of the default one.
-Arguments: the root, the file's name, annotations, and optionally resources whose rules are omitted.
+Arguments: the root, the file's name, annotations, and optionally resources or API groups whose rules are
+omitted.
 */}}
 {{- define "gpu-scheduler.cluster" -}}
 {{- $root := index . 0 -}}
@@ -25,7 +26,7 @@ Arguments: the root, the file's name, annotations, and optionally resources whos
 {{- if and $object.rules $without }}
 {{- $left := list -}}
 {{- range $object.rules }}
-{{- if not (has (first .resources) $without) }}{{ $left = append $left . }}{{ end -}}
+{{- if not (or (has (first .resources) $without) (has (first .apiGroups) $without)) }}{{ $left = append $left . }}{{ end -}}
 {{- end }}
 {{- $_ := set $object "rules" $left -}}
 {{- end }}

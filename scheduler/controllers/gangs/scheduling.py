@@ -27,6 +27,7 @@ from scheduler.framework.budget import Budget
 from scheduler.framework.decision import PendingPlacement, Placement, Preemption, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.actions import DropPlacement
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.autoscaling import text_class
 from scheduler.model.reasons.reason import sentence
 from scheduler.report.decisions.journal import DecisionContext, Journal, Record
@@ -62,6 +63,9 @@ class Cycle(DecisionContext, Protocol):
     ) -> None:
         """Record why a pod is pending."""
 
+    def awaited(self, pod: Pod) -> str:
+        """The node where capacity is being made for a pod; empty if there is none."""
+
     def carry_out(self, effects: Effects, now: float) -> None:
         """Fold changes, and run actions."""
 
@@ -93,8 +97,8 @@ class GangScheduling:
         self._head = HeadReservation(cluster, reserve_s)
         self.held = HeldPlaces(cluster)
         self._states = states
-        #: The class of the text that the members were told last.
-        self._reported: WeakKeyDictionary[Gang, str] = WeakKeyDictionary()
+        #: The class of the text that the members were told last, and the node they wait for.
+        self._reported: WeakKeyDictionary[Gang, tuple[str, str]] = WeakKeyDictionary()
 
     def decide(
         self,
@@ -187,7 +191,7 @@ class GangScheduling:
         """
         leader, rejection = members[-1], rejections[-1]
         told = sentence(rejection.diagnosis)
-        kind = text_class(told)
+        kind = text_class(told), cycle.awaited(leader.pod)
         is_news = self._reported.get(gang) != kind
         if gang.is_complete:
             self._states.reject(gang, UNSCHEDULABLE, told)

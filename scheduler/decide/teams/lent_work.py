@@ -102,20 +102,15 @@ def wanted_by(view: View, team: Team, asking: Sequence[Pod], amount: GpuAmount) 
 def lent_work(view: View, wanted: Wanted, settings: Settings) -> Lent:
     """What other teams run above their guarantees in what is short."""
     teams = view.teams
-    going = {uid for uids in view.preemptions.running.values() for uid in uids}
+    ending, running = _by_end(view)
+    books = _once_ended(teams, ending)
     gangs: set[object] = set()
     spared: Counter[str] = Counter()
-    ending: list[Pod] = []
     every: list[LentWork] = []
     young: list[LentWork] = []
-    for pod in view.pods.values():
-        if not pod.node_name or not pod.gpu_requests:
-            continue
-        if pod.uid in going or pod.is_deleting:
-            ending.append(pod)
-            continue
+    for pod in running:
         team = teams.team_of(pod.namespace)
-        if team is None or team.name == wanted.team.name or not teams.above(team):
+        if team is None or team.name == wanted.team.name or not books.above(team):
             continue
         gang = view.gangs.of(pod) if pod.group else None
         if gang is not None and gang.key in gangs:
@@ -131,9 +126,28 @@ def lent_work(view: View, wanted: Wanted, settings: Settings) -> Lent:
         if causes == {YOUNG}:
             young.append(work)
         spared[min(causes)] += len(members)
-    now = tuple(_in_order(teams, wanted, every))
-    later = tuple(_in_order(teams, wanted, [*every, *young])) if young else ()
+    free = teams.free
+    lacks = (wanted.amount.slices > free.slices, wanted.amount.mib > free.mib)
+    now = tuple(_in_order(_once_ended(teams, ending), lacks, every))
+    both = [*every, *young] if young else []
+    later = tuple(_in_order(_once_ended(teams, ending), lacks, both))
     return Lent(now, later, dict(spared), tuple(ending))
+
+
+def _by_end(view: View) -> tuple[list[Pod], list[Pod]]:
+    """The placed pods with GPUs that end already, and the others."""
+    going = {uid for uids in view.preemptions.running.values() for uid in uids}
+    placed = [pod for pod in view.pods.values() if pod.node_name and pod.gpu_requests]
+    ending = [pod for pod in placed if pod.uid in going or pod.is_deleting]
+    return ending, [pod for pod in placed if pod.uid not in going and not pod.is_deleting]
+
+
+def _once_ended(teams: TeamBooks, ending: Iterable[Pod]) -> WhatIfTeams:
+    """What the teams use once these pods have ended: nothing more is taken back for them."""
+    books = WhatIfTeams(teams)
+    for pod in ending:
+        books.add(pod.namespace, teams.held_by(pod.uid), -1)
+    return books
 
 
 def _spared_because(teams: TeamBooks, pod: Pod, wanted: Wanted, settings: Settings) -> str:
@@ -161,16 +175,15 @@ def _is_young(teams: TeamBooks, pod: Pod) -> bool:
     return started is None or teams.now - started < least_s
 
 
-def _in_order(teams: TeamBooks, wanted: Wanted, every: Iterable[LentWork]) -> Iterator[LentWork]:
+def _in_order(
+    books: WhatIfTeams, lacks: tuple[bool, bool], every: Iterable[LentWork]
+) -> Iterator[LentWork]:
     """The work, each of the team that is most above its guarantee once the former has ended."""
     by_team: dict[str, list[LentWork]] = {}
     for one in every:
         by_team.setdefault(one.team.name, []).append(one)
     for of_team in by_team.values():
         of_team.sort(key=lambda one: one.order)
-    free = teams.free
-    lacks = (wanted.amount.slices > free.slices, wanted.amount.mib > free.mib)
-    books = WhatIfTeams(teams)
     while True:
         borrowers = [of[-1].team for of in by_team.values() if _is_above(books, of[-1].team, lacks)]
         if not borrowers:

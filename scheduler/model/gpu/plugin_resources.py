@@ -33,3 +33,16 @@ def with_no_whole_gpu(labels: Mapping[str, str], allocatable: dict[str, int]) ->
     if labels.get(well_known.GPU_REPLICAS) == "0" and well_known.GPU not in allocatable:
         return {**allocatable, well_known.GPU: 0}
     return allocatable
+
+
+def without_gpus(amounts: Mapping[str, int]) -> dict[str, int]:
+    """The amounts of everything but whole GPUs and MIG instances.
+
+    >>> without_gpus({"cpu": 4, "nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 7})
+    {'cpu': 4}
+    """
+    return {
+        resource: amount
+        for resource, amount in amounts.items()
+        if not (well_known.is_mig(resource) or resource == well_known.GPU)
+    }

@@ -27,8 +27,10 @@ from scheduler.model.mig import layout as mig_layout
 from scheduler.model.mig import layout_cost
 from scheduler.model.mig.config import MigConfigEntry, MigConfigError, MigDeviceSpec, parse_config
 
+#: mig-manager's state after a failure.
+FAILED: Final = "failed"
 #: Values of the label ``nvidia.com/mig.config.state`` with which no pod may use a GPU.
-HOLDING: Final = frozenset(("pending", "rebooting", "failed"))
+HOLDING: Final = frozenset(("pending", "rebooting", FAILED))
 UNSET: Final = "unset"
 _INFIX: Final = "-MIG-"
 #: The labels that a geometry depends on, beside those of replicas.

@@ -30,6 +30,9 @@ class GangSource(enum.Enum):
     JOB_SET = OwnerKind.JOB_SET.value
     RAY_CLUSTER = OwnerKind.RAY_CLUSTER.value
     MPI_JOB = OwnerKind.MPI_JOB.value
+    VOLCANO = "PodGroup.scheduling.volcano.sh"
+    KAI = "PodGroup.scheduling.run.ai"
+    GROVE = "PodGang.scheduler.grove.io"
 
 
 #: The sources whose minimum is in the owner's object, which is read when a pod names it.
@@ -133,7 +136,7 @@ def gang_mark(
         return _mark(namespace, GangSource.KUEUE, name, minimum) if minimum else None
     owned = owner_group(labels, annotations)
     if owned is None:
-        return None
+        return _of_others(namespace, labels, annotations)
     source = GangSource(owned.kind.value)
     return GangMark(GangKey(namespace, source.value, owned.name), owned.minimum, owned.role)
 
@@ -161,5 +164,24 @@ def gang_problem(labels: Mapping[str, str], annotations: Mapping[str, str]) -> s
     return f"{well_known.GROUP_MIN}: {text[:20]!r} is no whole number from 1 to {GANG_MEMBERS_MAX}"
 
 
-def _mark(namespace: str, source: GangSource, name: str, minimum: int | None) -> GangMark:
-    return GangMark(GangKey(namespace, source.value, name), minimum)
+def _of_others(
+    namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> GangMark | None:
+    """The groups of other schedulers; they are gangs where the configuration has their source."""
+    for key in well_known.VOLCANO_GROUPS:
+        if name := annotations.get(key):
+            role = annotations.get(well_known.VOLCANO_TASK, "")
+            return _mark(namespace, GangSource.VOLCANO, name, None, role)
+    if name := annotations.get(well_known.KAI_GROUP):
+        role = labels.get(well_known.KAI_PART, "")
+        return _mark(namespace, GangSource.KAI, name, None, role)
+    if name := labels.get(well_known.GROVE_GANG):
+        role = labels.get(well_known.GROVE_CLIQUE, "")
+        return _mark(namespace, GangSource.GROVE, name, None, role)
+    return None
+
+
+def _mark(
+    namespace: str, source: GangSource, name: str, minimum: int | None, role: str = ""
+) -> GangMark:
+    return GangMark(GangKey(namespace, source.value, name), minimum, role)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -126,11 +126,7 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
 
 
 GROUP_LABELS: Final = (well_known.GROUP, *COSCHEDULING_LABELS)
-GROUP_ANNOTATIONS: Final = (
-    "scheduling.k8s.io/group-name",
-    "scheduling.volcano.sh/group-name",
-    "pod-group-name",
-)
+GROUP_ANNOTATIONS: Final = (*well_known.VOLCANO_GROUPS, well_known.KAI_GROUP)
 #: A member of a group with an unknown name.
 UNNAMED_GROUP: Final = "?"
 
@@ -144,15 +140,17 @@ def group_of(labels: Mapping[str, str], annotations: Mapping[str, str], in_spec:
     """
     if in_spec is not None:
         return in_spec or UNNAMED_GROUP
-    for key in GROUP_LABELS:
-        if labels.get(key):
-            return labels[key]
-    if name := kueue_group(labels, annotations):
+    if name := next(filter(None, _names(labels, annotations)), ""):
         return name
-    for key in GROUP_ANNOTATIONS:
-        if annotations.get(key):
-            return annotations[key]
     if well_known.GROUP_FROM not in annotations:
         return ""
     owned = owner_group(labels, annotations)
     return UNNAMED_GROUP if owner_problem(annotations) else owned.name if owned else ""
+
+
+def _names(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[str | None]:
+    """The names of groups that labels and annotations have, in the order in which they count."""
+    yield from map(labels.get, GROUP_LABELS)
+    yield kueue_group(labels, annotations)
+    yield from map(annotations.get, GROUP_ANNOTATIONS)
+    yield labels.get(well_known.GROVE_GANG)

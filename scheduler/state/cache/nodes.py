@@ -22,6 +22,7 @@ from scheduler.state.dra.store import DraStore
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.index.node_memo import NodeMemo
+from scheduler.state.mig.coming_layouts import ComingLayouts
 from scheduler.state.mig.layout_wait import LayoutWait
 from scheduler.state.mig.partition_store import PartitionStore
 from scheduler.state.node_info import NodeInfo
@@ -60,6 +61,7 @@ class Nodes:
         self.images = ImageNodes()
         self.priorities = PlacedPriorities(scheduler_name)
         self._settling = LayoutWait()
+        self.coming = ComingLayouts()
         self._count = 0
         #: The nodes of which pods changed, while a list of pods is folded; else None.
         self._unindexed: dict[str, None] | None = None
@@ -121,6 +123,7 @@ class Nodes:
         for alias in _aliases(node):
             self._aliases.setdefault(alias, set()).add(node.name)
         self._count_devices(node_info)
+        self.coming.see(node_info)
         if self._teams.table is not None:
             self._teams.put_node(node_info, self._dra)
         self.topology.upsert_node(node)
@@ -148,6 +151,7 @@ class Nodes:
         node_info.set_node(None)
         node_info.avoided, node_info.is_settled = frozenset(), False
         self._settling.lose(name)
+        self.coming.lose(name)
         if not node_info.pods:
             del self.node_info[name]
         return True
@@ -228,6 +232,7 @@ class Nodes:
         if node_info is None or node_info.is_settled:
             return False
         node_info.is_settled = True
+        self.coming.see(node_info)
         self._touch(name)
         return True
 

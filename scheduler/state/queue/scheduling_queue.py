@@ -109,6 +109,10 @@ class SchedulingQueue:
         """All entries, for snapshots; callers must not change them."""
         return iter(self._entries.values())
 
+    def unschedulable(self) -> Iterator[Iterator[Pod]]:
+        """Unschedulable pods by equivalence group; requeued ones are included."""
+        return (group.pods() for group in self._groups.values())
+
     def lacking_one(self) -> Iterator[Iterator[Pod]]:
         """Unschedulable pods that lack exactly one resource, by equivalence group.
 

@@ -61,6 +61,7 @@ TICKERS = [
     "gang-scheduling",
     "pod-groups",
     "group-owners",
+    "coming-room",
     "nominations",
     "reclaim",
     "gauges",

@@ -47,10 +47,10 @@ def test_the_box_has_one_item_for_each_test_here() -> None:
     assert items == ["Gangs", "Queues of Jobs", "Exact GPUs with NVIDIA"]
 
 
-def test_pod_of_a_volcano_group_is_placed_alone(tmp_path: Path) -> None:
+def test_pod_of_a_volcano_group_is_placed_alone_by_default(tmp_path: Path) -> None:
     (row,) = simulated(tmp_path, {"scheduling.volcano.sh/group-name": "gang"}).rows
 
-    assert "PodGroups of Volcano and KAI Scheduler are not read" in BOX
+    assert "KAI Scheduler and Grove are read only with the setting `gang.sources`" in BOX
     assert row.node == "node"
 
 

@@ -42,6 +42,7 @@ def shipped(file: str) -> set[Row]:
         "cluster/rbac.yaml",
         "cluster/rbac-migrations.yaml",
         "cluster/rbac-preemption.yaml",
+        "cluster/rbac-groups.yaml",
         "cluster/rbac-relabel.yaml",
         "cluster/rbac-teams.yaml",
     ],

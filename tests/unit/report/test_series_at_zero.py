@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.controllers.mig_partition import RESULTS
+from scheduler.controllers.mig.mig_partition import RESULTS
 from scheduler.model.crd.migration import MigrationKind
 from scheduler.model.crd.migration_result import MigrationResult
 from scheduler.report.containment import Containment

@@ -114,7 +114,7 @@ async def test_a_leader_starts_alone_and_its_workers_as_a_group(
 
 
 async def test_first_pod_of_an_exclusive_job_starts_before_followers(stage: Stage) -> None:
-    """JobSet admits the followers when that pod has a node."""
+    """JS#458: JobSet admits the followers when that pod has a node."""
     stage.see(ev.PodUpdated(of_job_set(0)))
     await stage.quiet()
     assert sent(stage) == ["train-0"]

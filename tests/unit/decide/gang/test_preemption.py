@@ -19,6 +19,7 @@ from scheduler.state.fold import fold
 from tests.builders import cluster, dynamic, node, pod
 from tests.gangs import member, members
 from tests.unit.plugins.preemption.scene import OFF, OWN, budget, running
+from tests.unit.plugins.preemption.test_terms import HOST, away_from
 
 
 def answers(state: Cluster, pods: list[Pod], pipeline: Pipeline = OWN) -> dict[str, Rejection]:
@@ -184,3 +185,15 @@ def test_a_gang_takes_no_more_victims_while_its_own_end() -> None:
     assert {one.diagnosis.post_filter.partition("preemption: ")[2] for one in told.values()} == {
         TERMINATING
     }
+
+
+def test_members_away_from_each_other_preempt_on_two_nodes() -> None:
+    """The members that are placed count while the weaker pods are away."""
+    names = ("n1", "n2")
+    state = cluster(
+        *(node(name, gpus=2, labels={HOST: name}) for name in names),
+        *(running(f"r-{name}", on=name, gpus=2) for name in names),
+    )
+    pods = high(2, 2, labels={"app": "web"}, spec={"affinity": away_from("web")})
+
+    assert nominated(answers(state, pods)) == ["n1", "n2"]

@@ -182,6 +182,29 @@ def test_the_second_plan_sees_the_first() -> None:
     assert victims.isdisjoint(one.name for one in begun.victims)
 
 
+def test_what_ends_already_is_not_above_the_guarantee() -> None:
+    """Else a team would lose more than it borrows, and take that back from others in turn."""
+    borrowed = [running(f"b-{at}", "b", created=at) for at in range(4)]
+    others = [running(f"c-{at}", "c", created=10 + at) for at in range(3)]
+    state = world(
+        table(team("a", 4), team("b", 2), team("c", 2)),
+        *(node("n1", gpus=7, labels=A100), node("n2", gpus=1, labels=A100, cordoned=True)),
+        *(*borrowed, *others),
+    )
+    taken: list[str] = []
+    for name in ("p", "q", "r", "s"):
+        asking = pod(name, namespace="a", gpus=1)
+        state.upsert_pod(asking)
+        found = decided(state, asking)
+        if isinstance(found, Preemption):
+            state.nominate(asking, found.nominated_node, found.devices, None)
+            uids = frozenset(one.uid for one in found.victims)
+            state.preemptions.begin(asking.uid, uids, 0.0)
+            taken += [one.name for one in found.victims]
+
+    assert sorted(taken) == ["b-2", "b-3", "c-2"]
+
+
 def test_all_pods_of_a_team_together_take_back_what_it_lacks() -> None:
     """The place of the first is nominated, and not in use yet."""
     state = world(

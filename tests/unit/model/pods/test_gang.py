@@ -17,8 +17,11 @@ LWS = "leaderworkerset.sigs.k8s.io/"
 PARENT = "kueue.x-k8s.io/pod-suspending-parent"
 
 
-def mark(source: GangSource, name: str, minimum: int | None) -> GangMark:
-    return GangMark(GangKey("team", source.value, name), minimum)
+VOLCANO = {"scheduling.k8s.io/group-name": "v"}
+
+
+def mark(source: GangSource, name: str, minimum: int | None, role: str = "") -> GangMark:
+    return GangMark(GangKey("team", source.value, name), minimum, role)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +77,30 @@ def mark(source: GangSource, name: str, minimum: int | None) -> GangMark:
             },
             mark(GangSource.LEADER_WORKER_SET, "l/1", 4),
             id="a LeaderWorkerSet that asks for it, beside Kueue",
+        ),
+        pytest.param(
+            {}, {**VOLCANO, "volcano.sh/task-spec": "w"}, mark(GangSource.VOLCANO, "v", None, "w")
+        ),
+        pytest.param(
+            {},
+            {"scheduling.volcano.sh/group-name": "v"},
+            mark(GangSource.VOLCANO, "v", None),
+            id="Volcano by the other annotation",
+        ),
+        pytest.param(
+            {"kai.scheduler/subgroup-name": "decode"},
+            {"pod-group-name": "k"},
+            mark(GangSource.KAI, "k", None, "decode"),
+            id="KAI",
+        ),
+        pytest.param(
+            {"grove.io/podgang": "g", "grove.io/podclique": "g-decode"},
+            {},
+            mark(GangSource.GROVE, "g", None, "g-decode"),
+            id="Grove",
+        ),
+        pytest.param(
+            KUEUE, {TOTAL: "4", **VOLCANO}, mark(GangSource.KUEUE, "k", 4), id="Kueue first"
         ),
     ],
 )

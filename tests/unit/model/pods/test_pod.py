@@ -158,6 +158,34 @@ def test_decoding_keeps_container_order() -> None:
     assert roles == [("prep", Role.INIT), ("log", Role.SIDECAR), ("app", Role.APP)]
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        well_known.TOPOLOGY_REQUIRED,
+        well_known.TOPOLOGY_PREFERRED,
+        well_known.KUEUE_TOPOLOGY_REQUIRED,
+        well_known.KUEUE_TOPOLOGY_PREFERRED,
+        well_known.DATA,
+    ],
+)
+def test_pod_with_a_level_or_data_is_not_plain(key: str) -> None:
+    assert pod(annotations={"example.com/note": "rack"}).is_plain
+    assert not pod(annotations={key: "rack"}).is_plain
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        pytest.param({"annotations": {well_known.RECLAIMABLE: "false"}}, id="reclaimable"),
+        pytest.param({"annotations": {well_known.KUEUE_WORKLOAD: "w"}}, id="workload-of-kueue"),
+        pytest.param({"labels": {"kueue.x-k8s.io/managed": "true"}}, id="managed-by-kueue"),
+        pytest.param({"labels": {"kueue.x-k8s.io/podset": "main"}}, id="pod-set-of-kueue"),
+    ],
+)
+def test_marks_of_a_quota_make_another_class(marks: PodFields) -> None:
+    assert pod(**marks).equivalence_class != pod().equivalence_class
+
+
 def test_a_pod_is_never_changed_in_place() -> None:
     with pytest.raises(AttributeError):
         pod().node_name = "n1"  # type: ignore[misc] # must fail

@@ -13,7 +13,7 @@ from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
 from scheduler.state.gangs.gang import Gang
 from scheduler.state.snapshot import ClusterSnapshot, restore, take
-from tests.builders import cluster, node
+from tests.builders import cluster, node, pod
 from tests.gangs import COSCHEDULING, of_pod_group, pod_group
 from tests.scheduler_world import SchedulerWorld
 
@@ -52,6 +52,18 @@ def test_a_group_that_is_not_served_is_no_gang() -> None:
     see(state, one)
 
     assert state.gangs.of(one) is None
+
+
+def test_group_of_volcano_is_a_gang_where_volcano_is_a_source() -> None:
+    one = pod("a", annotations={"scheduling.k8s.io/group-name": "train"})
+    state = cluster(node(gpus=8))
+    see(state, one)
+    assert state.gangs.of(one) is None
+
+    group = PodGroup("team", "train", 2, GangSource.VOLCANO.value)
+    fold(state, ev.PodGroupsReplaced((group,), source=GangSource.VOLCANO.value))
+
+    assert gang_of(state, one).minimum == 2
 
 
 def test_a_group_with_the_basic_policy_is_no_gang() -> None:

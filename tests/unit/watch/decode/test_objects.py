@@ -23,7 +23,7 @@ def read(document: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("mark", ["pod-suspending-parent", "pod-group-name", "workload"])
 def test_a_pod_with_only_an_annotation_of_kueue_is_known(mark: str) -> None:
-    """Into the template of a StatefulSet Kueue writes nothing else, and our webhook sees that."""
+    """Kueue writes no more into the template of a StatefulSet."""
     assert pod(annotations={f"kueue.x-k8s.io/{mark}": "it"}).names_kueue
 
 
@@ -237,6 +237,17 @@ def test_without_moves_their_tickets_are_not_watched() -> None:
     assert with_moves - {source.kind for source in every("own", migrations=False)} == {
         "podmigrations"
     }
+
+
+def test_groups_of_other_schedulers_are_watched_where_they_are_named() -> None:
+    named = every("own", group_sources=("volcano", "kai", "grove", "kai"))
+
+    assert {one.path for one in named} - {one.path for one in every("own")} == {
+        "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+        "/apis/scheduling.run.ai/v2alpha2/podgroups",
+        "/apis/scheduler.grove.io/v1alpha1/podgangs",
+    }
+    assert len({one.kind for one in named}) == len(named)
 
 
 def test_invalid_quantity_is_an_error_and_not_zero() -> None:

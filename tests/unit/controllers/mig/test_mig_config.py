@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.controllers.leadership.gate import LeaderGate
-from scheduler.controllers.mig_config import COOLDOWN_S, SEEN_WITHIN_S, MigConfigController
+from scheduler.controllers.mig.mig_config import COOLDOWN_S, SEEN_WITHIN_S, MigConfigController
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.decide.mig import config_change
 from scheduler.decide.mig.config_change import MigConfigChange

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.controllers.leadership.gate import LeaderGate
-from scheduler.controllers.mig_partition import PartitionController
+from scheduler.controllers.mig.mig_partition import PartitionController
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import CreateInstances, PendingPlacement

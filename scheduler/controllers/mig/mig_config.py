@@ -23,6 +23,7 @@ from scheduler.decide.mig.config_change import MigConfigChange, candidate, idle_
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.actions import RecordPodEvent, SetMigConfig
+from scheduler.model.mig.node_geometry import FAILED
 from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 from scheduler.state.effects import NOTHING, Effects
@@ -34,8 +35,6 @@ WAITS_S: Final = 30.0
 COOLDOWN_S: Final = 600.0
 #: Maximum number of pods of an equivalence class that wait for one node.
 PODS_MAX: Final = 256
-#: mig-manager's state after a failure.
-FAILED: Final = "failed"
 #: Seconds that the watch may take to show the label; afterwards the node is used again.
 SEEN_WITHIN_S: Final = 10.0
 
@@ -72,6 +71,10 @@ class MigConfigController:
             return ""
         is_done = not node.mig_hold and any(map(node.allocatable.get, pod.gpu_requests))
         return "" if is_done else change.node_name
+
+    def awaiting(self, node_name: str) -> list[str]:
+        """The uids of the pods that a node is being reconfigured for."""
+        return [uid for uid, change in self._awaited.items() if change.node_name == node_name]
 
     def tick(self) -> Effects:
         """A second has passed; called by the leader only."""

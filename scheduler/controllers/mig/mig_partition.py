@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from scheduler.controllers.mig_config import MigConfigController
+from scheduler.controllers.mig.mig_config import MigConfigController
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.controllers.pending_placements import PendingPlacements
 from scheduler.decide.mig import partition_status
@@ -132,6 +132,10 @@ class PartitionController:
     def awaited(self, pod: Pod) -> str:
         """The node that mig-manager reconfigures for a pod; empty if there is none."""
         return "" if self._mig_config is None else self._mig_config.awaited(pod)
+
+    def awaiting(self, node_name: str) -> list[str]:
+        """The uids of the pods that mig-manager reconfigures a node for."""
+        return [] if self._mig_config is None else self._mig_config.awaiting(node_name)
 
     def reject(self, uid: str, now: float) -> Effects | None:
         """Cancel a placement that waits for its instances; None if there is none."""
