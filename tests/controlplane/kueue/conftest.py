@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.built_programs import build_for, fail_if_missing
-from tests.controlplane.kueue.real_kueue import Kueue
+from tests.controlplane.kueue.running_kueue import Kueue
 from tools.controlplane import ControlPlane
 from tools.product import Product
 
