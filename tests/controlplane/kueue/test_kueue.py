@@ -106,6 +106,7 @@ def test_a_pod_with_kueues_gate_is_not_touched(here: Watcher, kwok_node: MakeNod
     here.wait_bound(4)
 
 
+@pytest.mark.usefixtures("pod_groups_end")
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 def test_a_pod_group_of_kueue_starts_as_one(here: Watcher, kwok_node: MakeNode, where: str) -> None:
     """Kueue's quota has room for three pods; the nodes have it for two at first."""
