@@ -29,7 +29,7 @@ class Queue:
             "coveredResources": [GPU],
             "flavors": [{"name": name, "resources": [quota]}],
         }
-        spec = {
+        spec: Json = {
             "namespaceSelector": {},
             "resourceGroups": [group],
             "stopPolicy": "Hold" if is_held else "None",
