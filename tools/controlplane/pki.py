@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID_DAYS = 365
 #: Certificates are valid from a little earlier, to allow for clock skew.
 EARLIER = datetime.timedelta(minutes=5)
+
+PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 class Pair(NamedTuple):
@@ -32,20 +34,25 @@ class Pair(NamedTuple):
 class Authority:
     """The certificate authority of one control plane."""
 
-    def __init__(self, directory: Path, hosts: Iterable[str] = ()) -> None:
-        """Open the authority in a directory, or create it; ``hosts`` are names of its own."""
+    def __init__(
+        self, directory: Path, hosts: Iterable[str] = (), new_key: PrivateKey | None = None
+    ) -> None:
+        """Open the authority in a directory, or create it.
+
+        ``hosts`` are names of its own. ``new_key`` is the key of a created one; without it, it is
+        of the elliptic curve P-256.
+        """
         self.directory = directory
         self.files = Pair(directory / "ca.crt", directory / "ca.key")
         if not self.files.key.exists():
-            self._found(tuple(hosts))
+            self._found(tuple(hosts), new_key or ec.generate_private_key(ec.SECP256R1()))
         key = serialization.load_pem_private_key(self.files.key.read_bytes(), password=None)
-        assert isinstance(key, ec.EllipticCurvePrivateKey), "the authority's key is ours"
+        assert isinstance(key, PrivateKey), "the authority's key is ours"
         self._key = key
         self._certificate = x509.load_pem_x509_certificate(self.files.certificate.read_bytes())
 
-    def _found(self, hosts: tuple[str, ...]) -> None:
+    def _found(self, hosts: tuple[str, ...], key: PrivateKey) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        key = ec.generate_private_key(ec.SECP256R1())
         subject = _name("gpu-scheduler-control-plane", ())
         builder = (
             _builder(subject, subject, key.public_key())
@@ -104,7 +111,7 @@ def service_account_key(directory: Path) -> Path:
     return path
 
 
-def write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+def write_key(path: Path, key: PrivateKey) -> None:
     """Write a private key with mode 0600 from the start."""
     path.touch(mode=0o600)
     path.write_bytes(
@@ -117,7 +124,7 @@ def write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 ) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (

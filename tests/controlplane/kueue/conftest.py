@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.built_programs import build_for, fail_if_missing
+from tests.controlplane.kueue.local_queue import remove_workloads
 from tests.controlplane.kueue.running_kueue import Kueue
+from tests.controlplane.workloads import Watcher
 from tools.controlplane import ControlPlane
 from tools.product import Product
 
@@ -46,3 +48,14 @@ def product(
     config = {"teams": {"source": "namespace"}, "gang": {"reserveSeconds": 0}}
     with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
         yield running
+
+
+@pytest.fixture
+def pod_groups_end(here: Watcher) -> Iterator[None]:
+    """Delete the Workloads before the namespace.
+
+    Kueue's finalizer keeps the pods of a group until their Workload is deleted; a namespace that
+    ends deletes nothing else before its pods are gone.
+    """
+    yield
+    remove_workloads(here)

@@ -51,3 +51,8 @@ class Queue:
             "spec": spec,
         }
         self._client.create(f"{API}/{path}", body)
+
+
+def remove_workloads(here: Watcher) -> None:
+    """Delete what Kueue has created for the pods of the namespace."""
+    here.client.request("DELETE", f"{API}/namespaces/{here.namespace}/workloads")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.components import is_healthy
@@ -77,7 +78,9 @@ class Kueue:
         return self._directory / "kueue.log"
 
     def _begin(self) -> None:
-        authority = Authority(self._directory / "authority", hosts=("kueue-ca",))
+        # It reads the authority's key as an RSA key, whether or not it signs with it.
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        authority = Authority(self._directory / "authority", hosts=("kueue-ca",), new_key=key)
         pair = authority.server("kueue", (LOOPBACK, f"{SERVICE}.{NAMESPACE}.svc"))
         certificates = self._directory / "certificates"
         certificates.mkdir()

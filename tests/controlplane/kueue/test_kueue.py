@@ -106,6 +106,7 @@ def test_a_pod_with_kueues_gate_is_not_touched(here: Watcher, kwok_node: MakeNod
     here.wait_bound(4)
 
 
+@pytest.mark.usefixtures("pod_groups_end")
 @pytest.mark.parametrize("where", ["labels", "annotations"])
 def test_a_pod_group_of_kueue_starts_as_one(here: Watcher, kwok_node: MakeNode, where: str) -> None:
     """Kueue's quota has room for three pods; the nodes have it for two at first."""
@@ -153,10 +154,11 @@ def test_an_elastic_job_of_kueue_grows(here: Watcher, kwok_node: MakeNode) -> No
     body["metadata"]["annotations"] = {ELASTIC: "true"}
     body["spec"]["parallelism"] = 1
     here.create(body)
-    here.wait_bound(1)
+    (first,) = here.wait_bound(1)
 
     here.client.patch(here.path("Job", "train"), {"spec": {"parallelism": 2}})
     found = here.wait_bound(2)
 
+    assert first["metadata"]["uid"] in {one["metadata"]["uid"] for one in found}
     assert {node_of(one) for one in found} == {"pool"}
     assert all(one.is_of_kueue for one in map(read, found))
