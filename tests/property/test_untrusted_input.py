@@ -78,9 +78,9 @@ def _keys() -> tuple[str, ...]:
     found: dict[str, None] = {}
     for name, value in vars(well_known).items():
         if name.isupper() and not name.startswith("_"):
-            found |= dict.fromkeys([value] if isinstance(value, str) else value)
+            found |= dict.fromkeys([value] if isinstance(value, str) else sorted(value))
     shares = (f"{well_known.CUDA_VISIBLE_DEVICES}.0", well_known.GPU + ".replicas")
-    return (*found, *shares, well_known.MIG_PREFIX + "2g.20gb", "scheduling.k8s.io/group-name")
+    return (*found, *shares, well_known.MIG_PREFIX + "2g.20gb")
 
 
 KEYS: Final = _keys()

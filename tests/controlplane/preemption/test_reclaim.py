@@ -33,7 +33,8 @@ def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
     metadata = {"name": "gpu-scheduler-teams"}
     cp.client.create(CONFIG, {"metadata": metadata, "data": {"teams.yaml": json.dumps(TEAMS)}})
     try:
-        with Product(cp, tmp_path_factory.mktemp("teams")) as running:
+        own = {"teams": {"source": "configMap"}}
+        with Product(cp, tmp_path_factory.mktemp("teams"), config=own) as running:
             yield running
     finally:
         cp.client.delete(f"{CONFIG}/gpu-scheduler-teams")
