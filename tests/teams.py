@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from scheduler.model.teams.amount import MIB_PER_GB, SLICE, GpuAmount
 from scheduler.model.teams.team import Team, TeamTable
+from tests.dra import device_class, device_json
+
+NVIDIA = "gpu.nvidia.com"
+#: Serves whole GPUs as the extended resource of NVIDIA's device plugin.
+SERVING = device_class(
+    NVIDIA, f"device.driver == '{NVIDIA}'", extendedResourceName="nvidia.com/gpu"
+)
 
 A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
 #: For pods that run only inside the guarantee of their team.
@@ -18,6 +25,12 @@ def amount(slices: float, gb: float) -> GpuAmount:
 def gpus(count: float) -> GpuAmount:
     """Whole A100 of 80 GB."""
     return amount(7 * count, 80 * count)
+
+
+def card(name: str) -> dict[str, object]:
+    """An A100 of 80 GB as NVIDIA's DRA driver publishes it."""
+    product = {f"{NVIDIA}/productName": {"string": "NVIDIA A100-SXM4-80GB"}}
+    return device_json(name, attributes=product, capacity={"memory": {"value": "80Gi"}})
 
 
 def team(name: str, guaranteed: float = 0, limit: float | None = None, weight: float = 1.0) -> Team:

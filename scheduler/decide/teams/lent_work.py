@@ -27,6 +27,7 @@ PRIORITY: Final = "of higher priority"
 NOT_AGAIN: Final = "without a controller that is known to create them again"
 OTHERS: Final = "of another scheduler, of Kueue or not readable"
 STARTING: Final = "of groups that start or end"
+CLAIMS: Final = "with devices of ResourceClaims"
 YOUNG: Final = "younger than the minimum run time"
 
 
@@ -119,7 +120,7 @@ def lent_work(view: View, wanted: Wanted, settings: Settings) -> Lent:
             gangs.add(gang.key)
         members = tuple(gang.members[uid] for uid in sorted(gang.placed)) if gang else (pod,)
         work = LentWork(team, members, total(teams.held_by(one.uid) for one in members))
-        causes = {_spared_because(teams, one, wanted, settings) for one in members} - {""}
+        causes = {next(_causes(view, one, wanted, settings), "") for one in members} - {""}
         if not causes:
             every.append(work)
             continue
@@ -150,20 +151,31 @@ def _once_ended(teams: TeamBooks, ending: Iterable[Pod]) -> WhatIfTeams:
     return books
 
 
-def _spared_because(teams: TeamBooks, pod: Pod, wanted: Wanted, settings: Settings) -> str:
-    """Why a pod is not taken back; empty if it may be."""
+def has_claims(view: View, pod: Pod, node_name: str) -> bool:
+    """Whether ResourceClaims give the pod devices on this node, which end after the pod."""
+    node_info = view.at(node_name)
+    if node_info is None:
+        return False
+    return bool(pod.resource_claims.claims) or any(map(node_info.is_served_by_dra, pod.requests))
+
+
+def _causes(view: View, pod: Pod, wanted: Wanted, settings: Settings) -> Iterator[str]:
+    """Why a pod is not taken back; none if it may be. That it is young comes last."""
     is_ours = pod.scheduler_name == settings.scheduler_name or settings.preemption == "all"
     if not is_ours or pod.names_kueue or pod.unread:
-        return OTHERS
+        yield OTHERS
     if not pod.is_reclaimable:
-        return OPTED_OUT
+        yield OPTED_OUT
     if pod.priority > wanted.priority:
-        return PRIORITY
+        yield PRIORITY
     if pod.owner is None or pod.owner.word not in KINDS:
-        return NOT_AGAIN
+        yield NOT_AGAIN
     if not pod.node_name or pod.is_deleting:
-        return STARTING
-    return YOUNG if _is_young(teams, pod) else ""
+        yield STARTING
+    if has_claims(view, pod, pod.node_name):
+        yield CLAIMS
+    if _is_young(view.teams, pod):
+        yield YOUNG
 
 
 def _is_young(teams: TeamBooks, pod: Pod) -> bool:

@@ -17,6 +17,7 @@ from scheduler.decide.teams.lent_work import (
     Lent,
     LentWork,
     Wanted,
+    has_claims,
     is_entitled,
     lent_work,
     team_asking,
@@ -188,7 +189,8 @@ def _plans(
             if rejection.candidates
             else is_resolvable(nodes.get(name, ()))
         )
-        if not is_possible or context.view.at(name) is None:
+        view = context.view
+        if not is_possible or view.at(name) is None or has_claims(view, rejection.pod, name):
             continue
         plan = _on_node(context, name, ending.get(name, ()), by_node.get(name, ()), wanted)
         if plan is not None:

@@ -17,6 +17,7 @@ from scheduler.decide.gang.plan import Planning
 from scheduler.decide.gang.rank import largest_first
 from scheduler.decide.teams.lent_work import (
     LentWork,
+    has_claims,
     is_entitled,
     lent_work,
     team_asking,
@@ -130,7 +131,11 @@ class _Search:
             return None
         without = [Taken(pod, pod.node_name) for pod in pods if self._is_placed(pod)]
         plan = self._planning.plan_needed(without)
-        return None if plan is None else _Found(tuple(work), plan.placements)
+        if plan is None or any(
+            has_claims(self._cluster, one.pod, one.node_name) for one in plan.placements
+        ):
+            return None
+        return _Found(tuple(work), plan.placements)
 
     def _is_placed(self, pod: Pod) -> bool:
         node_info = self._cluster.at(pod.node_name)

@@ -7,6 +7,7 @@ from typing import Any
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement, Preemption, Rejection
 from scheduler.framework.settings import Settings
+from scheduler.model.dra.objects import DraObject
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.teams.team import TeamTable
@@ -28,7 +29,7 @@ def running(name: str, namespace: str, count: int = 1, at: str = "n1", **fields:
     return pod(name, node=at, namespace=namespace, gpus=count, **own)
 
 
-def world(teams: TeamTable, *objects: Node | Pod) -> Cluster:
+def world(teams: TeamTable, *objects: Node | Pod | DraObject) -> Cluster:
     """A state with these teams and objects, at the time ``NOW``."""
     state = cluster(teams, *objects)
     state.pass_time(NOW)

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.builders import node
+from scheduler.framework.decision import Preemption
+from scheduler.model.pods.pod import Pod
+from scheduler.state.cache.cluster import Cluster
+from tests.builders import as_bound, node, settle
+from tests.dra import resource_slice
 from tests.gangs import members
-from tests.teams import A100, INSIDE, table, team
-from tests.unit.decide.teams.reclaim_world import NOW, asks, ending, full, running, said, world
+from tests.teams import A100, INSIDE, NVIDIA, SERVING, card, table, team
+from tests.unit.decide.teams.reclaim_world import (
+    NOW,
+    asks,
+    decided,
+    ending,
+    full,
+    running,
+    said,
+    world,
+)
 
 
 def test_the_newest_work_of_the_team_furthest_above_ends() -> None:
@@ -82,6 +96,32 @@ def test_some_work_is_never_taken_back(fields: dict[str, Any], why: str) -> None
 
     assert ending(state, asks(1)) == set()
     assert why in said(state, asks(1))
+
+
+@pytest.fixture
+def served() -> tuple[Cluster, Pod]:
+    """A node without a device plugin, and the pod whose claim has its GPU."""
+    slices = resource_slice("n1", card("gpu-0"), driver=NVIDIA)
+    state = world(table(team("a", 2), team("b")), node("n1"), slices, SERVING)
+    state.update_devices()
+    bound = as_bound(settle(state, running("b", "b", at="")))
+    state.upsert_pod(bound)
+    return state, bound
+
+
+def test_devices_of_claims_are_not_taken_back(served: tuple[Cluster, Pod]) -> None:
+    state, _ = served
+
+    assert ending(state, asks(1)) == set()
+    assert "1 with devices of ResourceClaims" in said(state, asks(1))
+
+
+def test_a_pod_that_gets_a_claim_takes_nothing_back(served: tuple[Cluster, Pod]) -> None:
+    """Where the pod of the claim ends already, the claim ends after it."""
+    state, bound = served
+    state.upsert_pod(msgspec.structs.replace(bound, is_deleting=True))
+
+    assert not isinstance(decided(state, asks(1)), Preemption)
 
 
 def test_work_is_taken_back_after_the_minimum_run_time() -> None:

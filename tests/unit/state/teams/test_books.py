@@ -26,9 +26,8 @@ from tests.dra import (
     resource_slice,
     result_json,
 )
-from tests.teams import A100, amount, gpus, table, team
+from tests.teams import A100, NVIDIA, SERVING, amount, card, gpus, table, team
 
-NVIDIA = "gpu.nvidia.com"
 TWO = table(team("a", 2), team("b", 2))
 
 
@@ -151,11 +150,6 @@ def test_refused_teams_leave_the_former_ones() -> None:
 # --- claims ---------------------------------------------------------------------------------
 
 
-def card(name: str) -> dict[str, object]:
-    product = {f"{NVIDIA}/productName": {"string": "NVIDIA A100-SXM4-80GB"}}
-    return device_json(name, attributes=product, capacity={"memory": {"value": "80Gi"}})
-
-
 def test_a_claim_counts_its_devices_once() -> None:
     partition = device_json("m", attributes={f"{NVIDIA}/profile": {"string": "1g.10gb+me"}})
     slices = resource_slice("n1", card("gpu-0"), partition, driver=NVIDIA)
@@ -180,11 +174,8 @@ def test_a_claim_counts_once_its_device_is_published() -> None:
 
 
 def test_an_extended_resource_of_dra_counts_once() -> None:
-    serving = device_class(
-        NVIDIA, f"device.driver == '{NVIDIA}'", extendedResourceName="nvidia.com/gpu"
-    )
     slices = resource_slice("n1", card("gpu-0"), card("gpu-1"), driver=NVIDIA)
-    state = cluster(TWO, node("n1"), slices, serving)
+    state = cluster(TWO, node("n1"), slices, SERVING)
     state.update_devices()
     settle(state, pod("p", namespace="a", gpus=1))
 
