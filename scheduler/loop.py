@@ -357,11 +357,11 @@ class Loop:
         # The newest version of the pod; the queue has the version of the last scheduling-relevant
         # change.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
-        awaited = self.awaited(pod)
+        awaited = self.awaited(pod, rejection.nominated_node)
         action = schedule_result.unscheduled(self._metrics, pod, record, rejection, awaited)
         self.controllers.nominations.show(pod.uid, action.nominated_node, awaited)
         self._runner.run(action)
 
-    def awaited(self, pod: Pod) -> str:
+    def awaited(self, pod: Pod, nominated: str) -> str:
         """The node where capacity is being made for a pod; empty if there is none."""
-        return self.controllers.nominations.awaited(pod)
+        return self.controllers.nominations.awaited(pod, nominated)

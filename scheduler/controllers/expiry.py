@@ -99,15 +99,18 @@ class NominationExpiry:
 
     name = "nominations"
 
-    def __init__(self, cluster: Cluster, awaited: Callable[[Pod], str]) -> None:
+    def __init__(self, cluster: Cluster, awaited: Callable[[Pod, str], str]) -> None:
         self._cluster = cluster
         self._awaited = awaited
         #: By pod: the node that its condition names, and whether ``awaited`` named it.
         self._shown: dict[str, tuple[str, bool]] = {}
 
-    def awaited(self, pod: Pod) -> str:
-        """The existing node where capacity is being made for a pod; empty if there is none."""
-        node_name = self._awaited(pod)
+    def awaited(self, pod: Pod, nominated: str = "") -> str:
+        """The existing node where capacity is being made for a pod; empty if there is none.
+
+        ``nominated`` is the node where pods end for it, if there is one.
+        """
+        node_name = self._awaited(pod, nominated)
         return node_name if node_name and self._cluster.at(node_name) is not None else ""
 
     def show(self, uid: str, node_name: str, awaited: str) -> None:
@@ -133,4 +136,4 @@ class NominationExpiry:
     def _has_lapsed(self, pod: Pod, node_name: str, *, is_awaited: bool) -> bool:
         if self._cluster.at(node_name) is None:
             return True
-        return is_awaited and self._awaited(pod) != node_name
+        return is_awaited and self._awaited(pod, "") != node_name

@@ -165,6 +165,7 @@ class Controllers:
                 self.migrations,
                 cache,
                 *preparing,
+                self.coming,
                 *recreation,
             ],
             NOT_FOR_WAITING_PODS,
@@ -188,10 +189,10 @@ class Controllers:
             Gauges(metrics, state),
         )
 
-    def _awaited(self, cluster: Cluster, pod: Pod) -> str:
+    def _awaited(self, cluster: Cluster, pod: Pod, nominated: str = "") -> str:
         """The node where capacity is being made for a pod; empty if there is none."""
         held = cluster.nominations.awaited(pod)
-        return held or self.partitions.awaited(pod) or self.coming.awaited(pod)
+        return held or self.partitions.awaited(pod) or self.coming.awaited(pod, nominated)
 
     def begin(self, placement: PendingPlacement, now: float) -> Effects:
         """Begin what has to be done before the Binding; each controller completes its own step."""

@@ -63,8 +63,11 @@ class Cycle(DecisionContext, Protocol):
     ) -> None:
         """Record why a pod is pending."""
 
-    def awaited(self, pod: Pod) -> str:
-        """The node where capacity is being made for a pod; empty if there is none."""
+    def awaited(self, pod: Pod, nominated: str) -> str:
+        """The node where capacity is being made for a pod; empty if there is none.
+
+        ``nominated`` is the node where pods end for it, if there is one.
+        """
 
     def carry_out(self, effects: Effects, now: float) -> None:
         """Fold changes, and run actions."""
@@ -191,7 +194,7 @@ class GangScheduling:
         """
         leader, rejection = members[-1], rejections[-1]
         told = sentence(rejection.diagnosis)
-        kind = text_class(told), cycle.awaited(leader.pod)
+        kind = text_class(told), cycle.awaited(leader.pod, rejection.nominated_node)
         is_news = self._reported.get(gang) != kind
         if gang.is_complete:
             self._states.reject(gang, UNSCHEDULABLE, told)

@@ -9,12 +9,13 @@ minutes for one layout: mig-manager may be stuck.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Final
 
 from scheduler.framework.pipeline import Pipeline, first_bound_rejection, first_rejection
 from scheduler.framework.plugin import Refuse
+from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.gang import GangKey
 from scheduler.model.pods.pod import Pod
@@ -24,7 +25,7 @@ from scheduler.state.mig.layout_wait import SETTLED_AFTER_S
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.scheduler_state import SchedulerState
 
-#: Maximum number of pods of an equivalence class that are woken for one node.
+#: Maximum number of pods of an equivalence class that are woken for each node that begins.
 PODS_MAX: Final = 256
 #: The key of the nodes as they will be, in the memo of the nodes.
 KEY: Final = "coming"
@@ -34,6 +35,7 @@ class ComingRoom:
     """``taken`` returns the uids of the pods that wait for a node for another reason."""
 
     name = "coming-room"
+    handles = (ev.PodDeleted,)
 
     def __init__(
         self,
@@ -49,14 +51,21 @@ class ComingRoom:
         self._since: dict[str, tuple[Node, float]] = {}
         #: By node that may still be waited for: the pods that wait.
         self._waiting: dict[str, dict[str, Pod]] = {}
+        #: By pod that waits: the node.
+        self._nodes: dict[str, str] = {}
         #: Gangs without room since the last tick: each of their members would ask again.
         self._refused: set[GangKey] = set()
 
-    def awaited(self, pod: Pod) -> str:
-        """The node whose coming layout has room for a pod; empty if there is none."""
+    def awaited(self, pod: Pod, nominated: str = "") -> str:
+        """The node whose coming layout has room for a pod; empty if there is none.
+
+        A pod waits for no layout while pods end for it on its ``nominated`` node.
+        """
+        if nominated:
+            self._leave(pod.uid)
+            return ""
         if not self._waiting or not pod.gpu_requests:
             return ""
-        self._forget_ended()
         name = self._node_of(pod.uid)
         if not name and (pods := self._together(pod)):
             if self._enter(pods):
@@ -65,27 +74,46 @@ class ComingRoom:
                 self._refused.add(key)
         return name
 
+    def handle(self, event: ev.Event, now: float) -> Effects:
+        """A deleted pod leaves its room to another."""
+        if isinstance(event, ev.PodDeleted):
+            self._leave(event.uid)
+        return NOTHING
+
     def tick(self, now: float, *, leads: bool) -> Effects:
         """Layouts begin and end; pods that wait already are woken for those that begin."""
         coming = self._cluster.nodes.coming.nodes
         if not (coming or self._since) or self._pipeline is None:
             return NOTHING
         self._refused.clear()
+        self._forget_ended()
+        before = dict(self._nodes)
+        begun: list[str] = []
         for name, (node, since) in [*self._since.items()]:
-            if name not in coming or coming[name].allocatable != node.allocatable:
+            if name not in coming or _gpus(coming[name]) != _gpus(node):
                 del self._since[name]
-                self._waiting.pop(name, None)
+                self._drop(name)
             elif now - since >= SETTLED_AFTER_S:
-                self._waiting.pop(name, None)
-        begun = [name for name in coming if name not in self._since]
-        for name in begun:
-            self._since[name] = coming[name], now
-            self._waiting[name] = {}
-        return self._wake() if begun and leads else NOTHING
+                self._drop(name)
+            elif _lets_in(coming[name]) != _lets_in(node):
+                self._drop(name)
+                self._since[name] = coming[name], since
+                begun.append(name)
+        new = [name for name in coming if name not in self._since]
+        self._since.update((name, (coming[name], now)) for name in new)
+        begun += new
+        self._waiting.update((name, {}) for name in begun)
+        return self._wake(PODS_MAX * len(begun), before) if begun and leads else NOTHING
 
-    def _wake(self) -> Effects:
-        """The pods that wait already, in the order of the queue as far as classes allow."""
-        waiting = [list(islice(pods, PODS_MAX)) for pods in self._queue.unschedulable()]
+    def _wake(self, most: int, before: Mapping[str, str]) -> Effects:
+        """The pods without a node, in the order of the queue as far as classes allow.
+
+        Of a class so many at ``most``. Those that wait where they did ``before`` sleep on.
+        """
+        waiting = [
+            list(islice((pod for pod in pods if not self._node_of(pod.uid)), most))
+            for pods in self._queue.unschedulable()
+        ]
         woken: Effects = ()
         for pods in sorted(
             filter(None, waiting), key=lambda one: (-one[0].priority, one[0].created)
@@ -93,9 +121,11 @@ class ComingRoom:
             for pod in pods:
                 if self._node_of(pod.uid):
                     continue
-                if not self.awaited(pod):
+                name = self.awaited(pod)
+                if not name:
                     break  # the others of its class fit as little
-                woken += (ev.PodActivated(pod),)
+                if name != before.get(pod.uid):
+                    woken += (ev.PodActivated(pod),)
         return woken
 
     def _together(self, pod: Pod) -> list[Pod]:
@@ -110,33 +140,48 @@ class ComingRoom:
         return list(gang.waiting_pods())
 
     def _enter(self, pods: list[Pod]) -> bool:
-        """Let all of these pods wait, or none; returns whether there is room."""
-        entered: list[tuple[str, str]] = []
+        """Let all of these pods wait, or none more; returns whether there is room."""
+        entered: list[str] = []
         for pod in pods:
+            if self._node_of(pod.uid):
+                continue
             name = self._room_for(pod)
             if not name:
-                for there, uid in entered:
-                    self._leave(there, uid)
+                for uid in entered:
+                    self._leave(uid)
                 return False
+            self._leave(pod.uid)
             self._waiting[name][pod.uid] = pod
-            entered.append((name, pod.uid))
+            self._nodes[pod.uid] = name
+            entered.append(pod.uid)
             self._at(name).add(pod, self._cluster.nodes.allocation(pod, None))
         return bool(entered)
 
     def _room_for(self, pod: Pod) -> str:
         """The first node, by name, that will take one more pod."""
         assert self._pipeline is not None, "without it there are no coming layouts"
+        names = [name for name in sorted(self._waiting) if self._will_offer(name, pod)]
+        if not names:
+            return ""
         filtered = self._pipeline.pre_filter(self._cluster, pod)
         if isinstance(filtered, Refuse) or filtered.named is not None:
             return ""
         filters = self._pipeline.points(pod).filters
-        for name in sorted(self._waiting):
+        for name in names:
             there = self._at(name)
             if not (
                 first_rejection(pod, there, filters) or first_bound_rejection(there, filtered.bound)
             ):
                 return name
         return ""
+
+    def _will_offer(self, name: str, pod: Pod) -> bool:
+        """Whether a node, if its layout has not ended, will have what a pod requests of GPUs."""
+        node = self._cluster.nodes.coming.nodes.get(name)
+        return node is not None and all(
+            node.allocatable.get(resource, 0) >= count
+            for resource, count in pod.gpu_requests.items()
+        )
 
     def _at(self, name: str) -> NodeInfo:
         """The node as it will be, with the pods that wait for it; kept until the node changes."""
@@ -149,27 +194,47 @@ class ComingRoom:
         there = node_info.copy()
         there.set_node(self._cluster.nodes.coming.nodes[name])
         there.avoided = frozenset()
-        pods = [self._cluster.pods[uid] for uid in self._taken(name) if uid in self._cluster.pods]
-        for pod in (*pods, *self._waiting[name].values()):
-            there.add(pod, self._cluster.nodes.allocation(pod, None))
+        for uid in {*self._taken(name), *self._waiting[name]}:
+            if (pod := self._unplaced(uid)) is not None:
+                there.add(pod, self._cluster.nodes.allocation(pod, None))
         kept.keep(name, there)
         return there
 
-    def _forget_ended(self) -> None:
-        """Pods that are gone or have a node wait no more, and none for a layout that ended."""
-        cluster, coming = self._cluster, self._cluster.nodes.coming.nodes
-        for name, pods in [*self._waiting.items()]:
-            if name not in coming:
-                del self._waiting[name]
-                continue
-            for uid in [*pods]:
-                pod = cluster.pods.get(uid)
-                if pod is None or pod.node_name or uid in cluster.assumed:
-                    self._leave(name, uid)
+    def _unplaced(self, uid: str) -> Pod | None:
+        """A pod that exists and has no node."""
+        pod = self._cluster.pods.get(uid)
+        has_node = pod is None or pod.node_name or uid in self._cluster.assumed
+        return None if has_node else pod
 
-    def _leave(self, name: str, uid: str) -> None:
-        del self._waiting[name][uid]
+    def _forget_ended(self) -> None:
+        """Pods that are gone or have a node wait no more."""
+        for uid in [uid for uid in self._nodes if self._unplaced(uid) is None]:
+            self._leave(uid)
+
+    def _leave(self, uid: str) -> None:
+        """A pod waits no more."""
+        name = self._nodes.pop(uid, "")
+        if name:
+            del self._waiting[name][uid]
+            self._cluster.nodes.memo.of(KEY).drop(name)
+
+    def _drop(self, name: str) -> None:
+        """A node is not waited for any more."""
+        for uid in self._waiting.pop(name, {}):
+            del self._nodes[uid]
         self._cluster.nodes.memo.of(KEY).drop(name)
 
     def _node_of(self, uid: str) -> str:
-        return next((name for name, pods in self._waiting.items() if uid in pods), "")
+        """The node that a pod waits for; empty once its layout ended."""
+        name = self._nodes.get(uid, "")
+        return name if name in self._cluster.nodes.coming.nodes else ""
+
+
+def _gpus(node: Node) -> dict[str, int]:
+    """What a layout has: with another one the wait begins again."""
+    return {r: n for r, n in node.allocatable.items() if well_known.is_gpu_device(r)}
+
+
+def _lets_in(node: Node) -> tuple[object, ...]:
+    """What decides, beside the layout, which pods may run there."""
+    return node.unschedulable, node.taints, node.labels

@@ -264,6 +264,7 @@ class Nodes:
             node_info = self.at(name)
             before = node_info.dra if node_info is not None else None
             if node_info is not None and self._count_devices(node_info):
+                self.coming.see(node_info)
                 self.index.put(node_info)
                 self._touch(name)
                 if self._teams.table is not None:

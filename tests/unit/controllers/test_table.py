@@ -43,6 +43,7 @@ HANDLERS = [
     "claim-allocation",
     "claim-collisions",
     "preemption",
+    "coming-room",
 ]
 TICKERS = [
     "reservations",
@@ -135,7 +136,9 @@ def test_the_order_of_both_tables_is_fixed() -> None:
 
 #: The handlers of events about a pod: "every pod" of one that has a node or ended.
 EVERY_POD = [
-    name for name in HANDLERS if name not in ("bindings", "node-events", "claim-collisions")
+    name
+    for name in HANDLERS
+    if name not in ("bindings", "node-events", "claim-collisions", "coming-room")
 ]
 WAITING_POD = ["reservations", "node-avoidance", "migrations", "cluster-cache"]
 ROUTES: list[tuple[ev.Event, list[str]]] = [
@@ -145,11 +148,14 @@ ROUTES: list[tuple[ev.Event, list[str]]] = [
     (ev.PodUpdated(structs.replace(A, phase="Failed")), EVERY_POD),
     (ev.PodUpdated(structs.replace(A, is_deleting=True)), EVERY_POD),
     (ev.PodUpdated(structs.replace(A, unread=Unread(rest="x"))), EVERY_POD),
-    (ev.PodDeleted(A.uid), [name for name in EVERY_POD if name != "unreadable-objects"]),
+    (
+        ev.PodDeleted(A.uid),
+        [*(name for name in EVERY_POD if name != "unreadable-objects"), "coming-room"],
+    ),
     (ev.PodsReplaced((A,)), [name for name in EVERY_POD if name != "preemption"]),
     (
         ev.NodeUpdated(node("n1")),
-        ["node-events", "unreadable-objects", "devices", "migrations", *HANDLERS[-6:-3]],
+        ["node-events", "unreadable-objects", "devices", "migrations", *HANDLERS[-7:-4]],
     ),
     (
         ev.BindEnded(A.uid, ev.BindOutcome.BOUND),

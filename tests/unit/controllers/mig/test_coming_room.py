@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from scheduler.controllers.mig import coming_room
+from scheduler.controllers.mig.coming_room import ComingRoom
 from scheduler.controllers.table import ControllerSettings
+from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
+from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
 from scheduler.state.mig.layout_wait import SETTLED_AFTER_S
 from tests.builders import ALLOW_ALL_MAPS, node, pod, pod_json
@@ -181,3 +185,115 @@ async def test_gang_that_does_not_fit_holds_no_room() -> None:
 
         alone = [state for name, state in shown(stage).items() if name.startswith("a")]
         assert alone == [WAITS] * 7
+
+
+async def test_gang_that_waits_keeps_its_room_as_it_grows() -> None:
+    async with playing(stage_of()) as stage:
+        await see(stage, layout("pending"), *members(4, 4, mig=ONE))
+        await see(stage, *members(9, 4, mig=ONE)[4:])
+        assert [shown(stage)[f"train-{number}"] for number in range(4)] == [WAITS] * 4
+
+        await see(stage, *wanting(4))
+
+        states = shown(stage)
+        assert Counter(state for name, state in states.items() if name[0] == "a") == {
+            WAITS: 3,
+            NEEDS: 1,
+        }
+
+
+async def test_only_pods_that_wait_for_no_node_are_counted(monkeypatch: Any) -> None:
+    monkeypatch.setattr(coming_room, "PODS_MAX", 7)
+    async with playing(stage_of()) as stage:
+        await see(stage, layout("pending"), *wanting(21))
+        await see(stage, layout("pending", name="n2"), layout("pending", name="n3"))
+
+        assert Counter(where for _, where in shown(stage).values()) == {"n1": 7, "n2": 7, "n3": 7}
+
+
+async def test_pod_is_looked_up_by_its_uid(monkeypatch: Any) -> None:
+    async with playing(stage_of()) as stage:
+        await see(stage, layout("pending"), *wanting(7))
+        monkeypatch.setattr(ComingRoom, "_together", lambda *_: pytest.fail("searched"))
+        monkeypatch.setattr(ComingRoom, "_forget_ended", lambda *_: pytest.fail("searched"))
+
+        named = [stage.controllers.coming.awaited(one) for one in wanting(7)]
+
+        assert named == ["n1"] * 7
+
+
+async def test_pod_that_no_layout_is_for_is_not_filtered(monkeypatch: Any) -> None:
+    async with playing(stage_of()) as stage:
+        await see(stage, layout("pending"))
+        monkeypatch.setattr(coming_room, "first_rejection", lambda *_: pytest.fail("filtered"))
+
+        assert stage.controllers.coming.awaited(pod("a", gpus=1)) == ""
+
+
+async def test_other_amounts_of_a_node_prolong_no_wait() -> None:
+    async with playing(stage_of()) as stage:
+        await see(stage, layout("pending", cpu="8"), pod("a", mig=ONE))
+        await later(stage, SETTLED_AFTER_S - 10)
+        await see(stage, layout("pending", cpu="9"))
+        await later(stage, 10)
+
+        assert shown(stage)["a"] == NEEDS
+
+
+async def test_taint_ends_the_wait_and_its_end_begins_it_anew() -> None:
+    async with playing(stage_of()) as stage:
+        await see(stage, layout("pending"), pod("a", mig=ONE))
+        await see(stage, layout("pending", taints=["a=b:NoSchedule"]))
+        assert shown(stage)["a"] == NEEDS
+
+        await see(stage, layout("pending"))
+        assert shown(stage)["a"] == WAITS
+
+        await later(stage, SETTLED_AFTER_S)
+        assert shown(stage)["a"] == NEEDS, "the wait began with the layout"
+
+
+async def test_pods_that_wait_on_are_not_decided_again() -> None:
+    async with playing(stage_of()) as stage:
+        await see(stage, layout("pending"), *wanting(7))
+        said = len(stage.recorder.said)
+        await see(stage, layout("pending", taints=["a=b:PreferNoSchedule"]))
+
+        assert len(stage.recorder.said) == said
+
+
+async def test_pod_placed_elsewhere_takes_no_coming_room() -> None:
+    placed = pod("elsewhere", mig=ONE, node="n0")
+    async with playing(stage_of()) as stage:
+        stage.controllers.coming._taken = lambda _: [placed.uid]
+        await see(stage, placed, layout("pending"), *wanting(7))
+
+        assert Counter(shown(stage).values()) == {WAITS: 7}
+
+
+@pytest.mark.parametrize(
+    "strong",
+    [
+        pytest.param([pod("high", mig=ONE, priority=9)], id="pod"),
+        pytest.param(members(2, 2, mig=ONE, priority=9), id="gang"),
+    ],
+)
+async def test_preemptor_takes_no_coming_room(strong: list[Pod]) -> None:
+    own = default_pipeline(Settings(maps_allow="all", preemption="own"))
+    weak = [pod(f"low{number}", mig=ONE, node="n2", phase="Running") for number in range(2)]
+    async with playing(Stage(own, settings=ControllerSettings(pipeline=own))) as stage:
+        await see(stage, node("n2", mig={"1g.10gb": 2}), *weak, layout("pending"), *strong)
+        await see(stage, node("n3", mig={"1g.10gb": 0}))  # they are decided again
+        await see(stage, *wanting(7))
+
+        expected = {WAITS: 7, ("WaitingForCapacity", "n2"): len(strong)}
+        assert Counter(shown(stage).values()) == expected
+
+
+async def test_pod_that_becomes_a_preemptor_leaves_its_room() -> None:
+    async with playing(stage_of()) as stage:
+        await see(stage, layout("pending"), *wanting(7))
+        coming = stage.controllers.coming
+
+        assert coming.awaited(wanting(1)[0], "n2") == ""
+        assert coming.awaited(pod("late", mig=ONE)) == "n1"

@@ -7,8 +7,11 @@ import pytest
 from scheduler.model import well_known
 from scheduler.model.gpu.plugin_resources import without_gpus
 from scheduler.model.node import Node
+from scheduler.state import event as ev
+from scheduler.state.fold import fold
 from scheduler.state.mig.coming_layouts import ComingLayouts
 from tests.builders import cluster, dynamic, node
+from tests.dra import resource_slice
 
 A100 = {well_known.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB", well_known.GPU_COUNT: "2"}
 MANAGED = {well_known.MIG_MANAGER: "true"}
@@ -112,3 +115,10 @@ def test_deleted_node_is_not_expected() -> None:
     state.delete_node("n1")
 
     assert state.nodes.coming.nodes == ComingLayouts().nodes
+
+
+def test_node_whose_driver_serves_dra_is_not_expected() -> None:
+    state = cluster(node(gpus=2, labels=fresh("all-1g.10gb")))
+    fold(state, ev.DraUpdated(resource_slice("n1", "gpu-0", driver="gpu.nvidia.com")))
+
+    assert state.nodes.coming.nodes == {}
