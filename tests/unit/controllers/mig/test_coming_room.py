@@ -283,7 +283,6 @@ async def test_preemptor_takes_no_coming_room(strong: list[Pod]) -> None:
     weak = [pod(f"low{number}", mig=ONE, node="n2", phase="Running") for number in range(2)]
     async with playing(Stage(own, settings=ControllerSettings(pipeline=own))) as stage:
         await see(stage, node("n2", mig={"1g.10gb": 2}), *weak, layout("pending"), *strong)
-        await see(stage, node("n3", mig={"1g.10gb": 0}))  # they are decided again
         await see(stage, *wanting(7))
 
         expected = {WAITS: 7, ("WaitingForCapacity", "n2"): len(strong)}
