@@ -41,6 +41,14 @@ class Wanted(msgspec.Struct, frozen=True):
     priority: int
     awaited: GpuAmount
 
+    def of(self, amount: GpuAmount) -> Wanted:
+        """The same where it is worth this amount: GPUs of some nodes are worth more."""
+        return msgspec.structs.replace(self, amount=amount)
+
+    def is_inside(self, teams: TeamBooks) -> bool:
+        """Whether the team stays inside its guarantee with it."""
+        return teams.is_entitled(self.team, self.amount.plus(self.awaited))
+
 
 class LentWork(msgspec.Struct, frozen=True):
     """Pods that end as a whole: a gang's placed members, or one pod."""
@@ -76,9 +84,7 @@ class Lent(msgspec.Struct, frozen=True):
 
 def is_entitled(teams: TeamBooks, wanted: Wanted) -> bool:
     """Whether the work may take back what others borrow; nothing does without teams that do."""
-    if not wanted.amount:
-        return False
-    if not teams.is_entitled(wanted.team, wanted.amount.plus(wanted.awaited)):
+    if not wanted.amount or not wanted.is_inside(teams):
         return False
     assert teams.table is not None, "there are no teams"
     others = teams.table.teams.values()

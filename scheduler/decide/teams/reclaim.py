@@ -2,8 +2,9 @@
 
 Asked where no pod of lower priority makes room. The placement is planned on a node without the
 victims before any of them is chosen, beside the pods that are nominated for the node; what ends
-already is gone there. The reclaimer is inside its guarantee afterwards, and a victim's team was
-above its own: so two teams never evict each other in turn.
+already is gone there. The reclaimer is inside its guarantee afterwards, with what the devices of
+that node are worth, and a victim's team was above its own: so two teams never evict each other in
+turn.
 """
 
 from __future__ import annotations
@@ -192,7 +193,10 @@ def _plans(
         view = context.view
         if not is_possible or view.at(name) is None or has_claims(view, rejection.pod, name):
             continue
-        plan = _on_node(context, name, ending.get(name, ()), by_node.get(name, ()), wanted)
+        here = wanted.of(view.teams.asked(rejection.pod, view.teams.kind_at(name)))
+        if not here.is_inside(view.teams):
+            continue
+        plan = _on_node(context, name, ending.get(name, ()), by_node.get(name, ()), here)
         if plan is not None:
             found.append(plan)
         if context.work.is_over or len(found) >= PLANS_MAX:

@@ -17,6 +17,7 @@ from scheduler.decide.gang.plan import Planning
 from scheduler.decide.gang.rank import largest_first
 from scheduler.decide.teams.lent_work import (
     LentWork,
+    Wanted,
     has_claims,
     is_entitled,
     lent_work,
@@ -64,14 +65,14 @@ def reclaim_for_group(
         return None
     work.spend(len(cluster.pods) // PODS_OF_A_STEP)
     lent = lent_work(cluster, wanted, pipeline)
-    search = _Search(cluster, gang, waiting, need, pipeline, work, lent.ending)
+    search = _Search(cluster, gang, waiting, need, pipeline, work, lent.ending, wanted)
     found = search.least(lent.work)
-    if found is not None and not is_too_much(found.work, wanted):
+    if found is not None and not is_too_much(found.work, found.wanted):
         taken = tuple(Taken(pod, pod.node_name) for pod in victims_of(found.work))
         text = found_text(_what(gang, found.placements), found.work)
         return GroupReclaim(text, found.placements, taken)
     found = search.least(lent.later) if lent.later else None
-    if found is not None and not is_too_much(found.work, wanted):
+    if found is not None and not is_too_much(found.work, found.wanted):
         text = later_text(_what(gang, found.placements), found.work)
         return GroupReclaim(text, found.placements)
     return GroupReclaim(why_not(lent, wanted, cluster.teams.free))
@@ -82,6 +83,9 @@ def _what(gang: Gang, placements: Sequence[Placement]) -> str:
 
 
 class _Found(msgspec.Struct, frozen=True):
+    """``wanted`` is what the gang is worth in these places."""
+
+    wanted: Wanted
     work: tuple[LentWork, ...]
     placements: tuple[Placement, ...]
 
@@ -98,8 +102,9 @@ class _Search:
         pipeline: Pipeline,
         work: Budget,
         ending: Iterable[Pod],
+        wanted: Wanted,
     ) -> None:
-        self._cluster, self._work = cluster, work
+        self._cluster, self._work, self._wanted = cluster, work, wanted
         self._planning = Planning(cluster, gang, waiting, need, pipeline, work, find_only)
         self._ending = list(ending)
 
@@ -135,7 +140,11 @@ class _Search:
             has_claims(self._cluster, one.pod, one.node_name) for one in plan.placements
         ):
             return None
-        return _Found(tuple(work), plan.placements)
+        teams = self._cluster.teams
+        wanted = self._wanted.of(
+            total(teams.asked(one.pod, teams.kind_at(one.node_name)) for one in plan.placements)
+        )
+        return _Found(wanted, tuple(work), plan.placements) if wanted.is_inside(teams) else None
 
     def _is_placed(self, pod: Pod) -> bool:
         node_info = self._cluster.at(pod.node_name)
