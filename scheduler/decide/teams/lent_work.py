@@ -7,7 +7,7 @@ most above its guarantee by then; so each victim's team is above its own, whiche
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -19,6 +19,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.teams.amount import NOTHING, GpuAmount
 from scheduler.model.teams.team import Team
 from scheduler.model.timestamps import epoch
+from scheduler.state.gangs.gang import Gang
 from scheduler.state.teams.awaited import awaited
 from scheduler.state.teams.books import TeamBooks, WhatIfTeams, total
 
@@ -110,6 +111,7 @@ def lent_work(view: View, wanted: Wanted, settings: Settings) -> Lent:
     """What other teams run above their guarantees in what is short."""
     teams = view.teams
     ending, running = _by_end(view)
+    gone = {pod.uid for pod in ending}
     books = _once_ended(teams, ending)
     gangs: set[object] = set()
     spared: Counter[str] = Counter()
@@ -124,7 +126,7 @@ def lent_work(view: View, wanted: Wanted, settings: Settings) -> Lent:
             continue
         if gang is not None:
             gangs.add(gang.key)
-        members = tuple(gang.members[uid] for uid in sorted(gang.placed)) if gang else (pod,)
+        members = _still_placed(gang, gone) if gang is not None else (pod,)
         work = LentWork(team, members, total(teams.held_by(one.uid) for one in members))
         causes = {next(_causes(view, one, wanted, settings), "") for one in members} - {""}
         if not causes:
@@ -147,6 +149,11 @@ def _by_end(view: View) -> tuple[list[Pod], list[Pod]]:
     placed = [pod for pod in view.pods.values() if pod.node_name and pod.gpu_requests]
     ending = [pod for pod in placed if pod.uid in going or pod.is_deleting]
     return ending, [pod for pod in placed if pod.uid not in going and not pod.is_deleting]
+
+
+def _still_placed(gang: Gang, gone: Collection[str]) -> tuple[Pod, ...]:
+    """The placed members of a gang without those that end already."""
+    return tuple(gang.members[uid] for uid in sorted(gang.placed) if uid not in gone)
 
 
 def _once_ended(teams: TeamBooks, ending: Iterable[Pod]) -> WhatIfTeams:
