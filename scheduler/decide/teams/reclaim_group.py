@@ -109,7 +109,9 @@ class _Search:
         self._ending = list(ending)
 
     def least(self, work: Sequence[LentWork]) -> _Found | None:
-        """As little work as possible, the first choice first; None if the gang never fits."""
+        """As little work as possible, the first choice first; None if the gang never fits, or no
+        step is left to find the least.
+        """
         found = self._plan(())
         if found is not None:
             return found
@@ -128,7 +130,7 @@ class _Search:
         for one in found.work[-2::-1]:
             fewer = self._plan([other for other in found.work if other is not one])
             found = fewer or found
-        return found
+        return None if self._work.is_over else found
 
     def _plan(self, work: Sequence[LentWork]) -> _Found | None:
         pods = [*self._ending, *victims_of(work)]

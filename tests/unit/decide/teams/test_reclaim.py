@@ -10,6 +10,7 @@ import pytest
 from scheduler.decide.gang.plan import plan_gang
 from scheduler.decide.gang.preemption import preempt
 from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.teams.reclaim_group import reclaim_for_group
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Preemption, Rejection
 from scheduler.framework.settings import Settings
@@ -164,6 +165,23 @@ def test_a_group_takes_nothing_back_that_would_not_be_enough() -> None:
 
     assert not any(isinstance(one, Preemption) for one in answers)
     assert "14 slices and 160 GB are asked for" in answers[0].diagnosis.post_filter
+
+
+def test_a_group_takes_no_more_when_its_steps_end() -> None:
+    """The search begins with all that may end, and then leaves out what can stay."""
+    first, second = members(2, 2, namespace="a", gpus=1)
+    state = full(running("o", "other"))
+    for one in (first, second):
+        state.upsert_pod(one)
+    gang = state.gangs.of(first)
+    assert gang is not None
+    taken: list[int] = []
+    for steps in range(0, 400, 5):
+        found = reclaim_for_group(state, gang, [first, second], OWN, Budget(steps))
+        assert found is not None
+        taken.append(len(found.taken))
+
+    assert set(taken) == {0, 2}
 
 
 def test_the_second_plan_sees_the_first() -> None:
