@@ -92,13 +92,6 @@ def is_entitled(teams: TeamBooks, wanted: Wanted) -> bool:
     return any(teams.above(one) for one in others if one.name != wanted.team.name)
 
 
-def team_asking(teams: TeamBooks, pod: Pod) -> Team | None:
-    """The team that may take back for a pod; None for work that Kueue admitted."""
-    if teams.table is None or (teams.table.kueue and pod.is_of_kueue):
-        return None
-    return teams.team_of(pod.namespace)
-
-
 def wanted_by(view: View, team: Team, asking: Sequence[Pod], amount: GpuAmount) -> Wanted:
     """What these pods of one team ask for together."""
     priority = min(pod.priority for pod in asking)

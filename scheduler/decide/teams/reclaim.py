@@ -21,7 +21,6 @@ from scheduler.decide.teams.lent_work import (
     has_claims,
     is_entitled,
     lent_work,
-    team_asking,
     wanted_by,
 )
 from scheduler.framework.decision import Preemption, Rejection
@@ -30,6 +29,7 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import is_resolvable
 from scheduler.model.teams.amount import NOTHING, GpuAmount
+from scheduler.model.teams.team import Team
 from scheduler.plugins.preemption.plugin import is_out_of_question
 from scheduler.state.teams.books import total
 
@@ -57,9 +57,10 @@ def reclaim(context: PostFilterContext, rejection: Rejection) -> Rejection:
     view, pod = context.view, rejection.pod
     if rejection.nominated_node or not _may_ask(context, rejection):
         return rejection
-    team = team_asking(view.teams, pod)
+    team = view.teams.team_asking(pod)
     if team is None:
         return rejection
+    rejection = asking(rejection, team)
     wanted = wanted_by(view, team, [pod], view.teams.least_asked(pod))
     if not is_entitled(view.teams, wanted):
         return rejection
@@ -135,6 +136,12 @@ def is_too_much(work: Sequence[LentWork], wanted: Wanted) -> bool:
 def told(rejection: Rejection, text: str) -> Rejection:
     """The rejection with what came of the reclaim."""
     diagnosis = rejection.diagnosis.with_post_filter(PREFIX + text)
+    return msgspec.structs.replace(rejection, diagnosis=diagnosis)
+
+
+def asking(rejection: Rejection, team: Team) -> Rejection:
+    """The rejection of a pod that is decided again when its team uses less or may use more."""
+    diagnosis = rejection.diagnosis.with_team(team.name)
     return msgspec.structs.replace(rejection, diagnosis=diagnosis)
 
 

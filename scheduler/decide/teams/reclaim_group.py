@@ -21,7 +21,6 @@ from scheduler.decide.teams.lent_work import (
     has_claims,
     is_entitled,
     lent_work,
-    team_asking,
     wanted_by,
 )
 from scheduler.decide.teams.reclaim import (
@@ -55,7 +54,7 @@ def reclaim_for_group(
     cluster: Cluster, gang: Gang, waiting: Sequence[Pod], pipeline: Pipeline, work: Budget
 ) -> GroupReclaim | None:
     """What is taken back for a gang; None where its team may take nothing back."""
-    need, team = Need.of(gang, waiting), team_asking(cluster.teams, waiting[0])
+    need, team = Need.of(gang, waiting), cluster.teams.team_asking(waiting[0])
     if need is None or team is None:
         return None
     needed = largest_first(waiting)[: need.count]
