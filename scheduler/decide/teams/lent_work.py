@@ -106,13 +106,16 @@ def lent_work(view: View, wanted: Wanted, settings: Settings) -> Lent:
     ending, running = _by_end(view)
     gone = {pod.uid for pod in ending}
     books = _once_ended(teams, ending)
+    assert teams.table is not None, "there are no teams"
+    others = (one for one in teams.table.teams.values() if one.name != wanted.team.name)
+    borrowing = {one.name for one in others if books.above(one)}
     gangs: set[object] = set()
     spared: Counter[str] = Counter()
     every: list[LentWork] = []
     young: list[LentWork] = []
     for pod in running:
         team = teams.team_of(pod.namespace)
-        if team is None or team.name == wanted.team.name or not books.above(team):
+        if team is None or team.name not in borrowing:
             continue
         gang = view.gangs.of(pod) if pod.group else None
         if gang is not None and gang.key in gangs:
