@@ -17,7 +17,7 @@ amounts = st.integers(min_value=0, max_value=GPUS)
 PARTS = f"{PRODUCT}-MIG-1g.10gb"
 #: Whole GPUs and instances, and pods that run on any of them or on one kind only.
 TWO_KINDS = [node_of("n0"), node_of("n1", PARTS)]
-KINDS = ({}, {GPU_PRODUCT: PRODUCT}, {GPU_PRODUCT: PARTS})
+KINDS: tuple[dict[str, str], ...] = ({}, {GPU_PRODUCT: PRODUCT}, {GPU_PRODUCT: PARTS})
 
 
 @settings(max_examples=25, deadline=None)

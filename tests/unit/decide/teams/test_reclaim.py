@@ -271,7 +271,7 @@ def test_a_snapshot_knows_ages_and_whose_end_is_asked_for() -> None:
 # --- kinds of GPU ---------------------------------------------------------------------------
 
 MIG = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"}
-WHOLE = {"selector": {"card": "whole"}}
+WHOLE: dict[str, Any] = {"selector": {"card": "whole"}}
 
 
 def two_kinds(slices: float, gb: float) -> Cluster:
@@ -290,9 +290,9 @@ def test_no_more_is_taken_back_than_what_the_device_is_worth() -> None:
     """Else the team that lost a whole GPU is inside its guarantee, and takes it back in turn."""
     state = two_kinds(3, 30)
 
-    assert ending(state, asks(1, **WHOLE)) == set()
+    assert ending(state, asks(1, "a", **WHOLE)) == set()
     assert ending(state, asks(1)) == {"part-6"}
-    assert ending(two_kinds(7, 80), asks(1, **WHOLE)) == {"whole"}
+    assert ending(two_kinds(7, 80), asks(1, "a", **WHOLE)) == {"whole"}
 
 
 def test_a_group_is_inside_the_guarantee_where_it_gets_its_place() -> None:
@@ -307,7 +307,7 @@ def test_a_group_is_inside_the_guarantee_where_it_gets_its_place() -> None:
 
 def test_a_nominated_pod_counts_with_the_device_it_is_to_get() -> None:
     state = two_kinds(7, 80)
-    state.nominate(asks(1, **WHOLE), "n1", Devices())
+    state.nominate(asks(1, "a", **WHOLE), "n1", Devices())
 
     assert ending(state, pod("q", namespace="a", gpus=1)) == set()
 
