@@ -21,6 +21,7 @@ import json
 import random
 import sys
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Final
 
 import msgspec
@@ -75,18 +76,19 @@ class Simulation:
 
     def __init__(
         self,
-        guarantees: Mapping[str, int],
-        nodes: int,
+        guarantees: Mapping[str, int | Fraction],
+        nodes: int | Sequence[Node],
         seed: int,
         sizes: Sequence[int] = (1, 2, 4),
         priorities: Sequence[int] = (0,),
         *,
         jobs_end: bool = True,
+        selectors: Sequence[Mapping[str, str]] = ({},),
     ) -> None:
         #: Whether jobs end by themselves; if not, the demand stays as it is.
         self.jobs_end = jobs_end
         self._rng = random.Random(seed)
-        self._sizes, self._priorities = sizes, priorities
+        self._sizes, self._priorities, self._selectors = sizes, priorities, selectors
         pipeline = default_pipeline(Settings(preemption="own"))
         self._pipeline = pipeline
         state = empty_state(
@@ -110,7 +112,9 @@ class Simulation:
         self.above_guarantee = 0
         self.entitled_wait_max_s = 0.0
         self.decisions = 0
-        self.gpus = nodes * GPUS_OF_A_NODE
+        if isinstance(nodes, int):
+            nodes = [node_of(f"n{number:03}") for number in range(nodes)]
+        self.gpus = sum(node.allocatable[well_known.GPU] for node in nodes)
         self._demand: dict[str, int] = {}
         self._wanted: dict[str, int] = dict.fromkeys(guarantees, 0)
         #: When jobs end, in time of work, and when victims do.
@@ -122,8 +126,8 @@ class Simulation:
         self._waiting: dict[str, Pod] = {}
         self._number = 0
         self._apply(self.cluster.set_teams(self.table))
-        for number in range(nodes):
-            self._apply(fold(self.cluster, ev.NodeUpdated(_node(f"n{number:03}"))))
+        for node in nodes:
+            self._apply(fold(self.cluster, ev.NodeUpdated(node)))
 
     def set_demand(self, demand: Mapping[str, int]) -> None:
         """How many GPUs each team wants from now on: it deletes what waits above that, the newest
@@ -155,6 +159,11 @@ class Simulation:
             del self._entitled_since[uid]
         for pod in entitled:
             self._entitled_since.setdefault(pod.uid, self.now)
+
+    def retry(self) -> None:
+        """All that waits is decided again, as it is after some minutes without an event."""
+        for pod in self._waiting.values():
+            self._queue.activate(pod, self.now)
 
     def shares(self) -> dict[str, float]:
         """What each team uses, in GPUs."""
@@ -204,6 +213,7 @@ class Simulation:
             scheduler_name=self._pipeline.scheduler_name,
             requests={well_known.GPU: size},
             priority=self._priorities[self._number % len(self._priorities)],
+            node_selector=dict(self._selectors[self._number % len(self._selectors)]),
             owner=Owner(kind="ReplicaSet", name=name, uid=name),
         )
         self._apply(fold(self.cluster, ev.PodUpdated(pod)))
@@ -312,8 +322,8 @@ class Simulation:
             notify_queue(self._queue, change, self.now, condition_at, concerns)  # type: ignore[arg-type] # a closure
 
 
-def _node(name: str) -> Node:
-    labels = {well_known.GPU_PRODUCT: PRODUCT}
+def node_of(name: str, product: str = PRODUCT) -> Node:
+    labels = {well_known.GPU_PRODUCT: product}
     gpus = {well_known.GPU: GPUS_OF_A_NODE}
     return Node(
         name=name,

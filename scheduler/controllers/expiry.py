@@ -63,26 +63,30 @@ class ReclaimRetry:
         self._tried_at = -RECLAIM_AGAIN_S
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """Wake these pods every few seconds."""
+        """Wake these pods every few seconds, one of each gang."""
         cluster, table = self._cluster, self._cluster.teams.table
         is_due = now - self._tried_at >= RECLAIM_AGAIN_S
         if not (leads and is_due and cluster.nominated and table and table.min_runtime_s):
             return NOTHING
         self._tried_at = now
-        pods = [cluster.pods.get(uid) for uid in cluster.nominated]
-        return tuple(
-            ev.PodActivated(pod)
-            for pod in pods
-            if pod is not None and pod.waits_for(cluster.scheduler_name) and self._may_try(pod)
-        )
+        asking: dict[object, Pod] = {}
+        for uid in cluster.nominated:
+            pod = cluster.pods.get(uid)
+            if pod is None or not pod.waits_for(cluster.scheduler_name) or not self._may_try(pod):
+                continue
+            gang = cluster.gangs.key_of(pod) if pod.group else None
+            asking.setdefault(gang or uid, pod)
+        return tuple(map(ev.PodActivated, asking.values()))
 
     def _may_try(self, pod: Pod) -> bool:
         """Whether a nominated pod is inside its team's guarantee, and nothing ends for it yet."""
         cluster = self._cluster
-        team = cluster.teams.team_of(pod.namespace)
+        team = cluster.teams.team_asking(pod)
         if team is None or not cluster.teams.is_entitled(team, cluster.teams.least_asked(pod)):
             return False
         if pod.uid in cluster.assumed or pod.uid in cluster.preemptions.running:
+            return False
+        if cluster.nominations.is_reserved(pod.uid):
             return False
         node_info = cluster.at(cluster.nominated[pod.uid].nominated_node)
         there = node_info.pods.values() if node_info is not None else ()

@@ -54,7 +54,9 @@ class PreemptionController:
                 violations=preemption.violations,
                 reclaim=preemption.is_reclaim,
             )
-        effects = self._clear_weaker(pod, node_name)
+        former = self._cluster.nominated.get(pod.uid)
+        is_new = former is None or former.nominated_node != node_name
+        effects = self._clear_weaker(pod, node_name) if is_new else NOTHING
         given = preemption.devices, preemption.claims
         effects += tuple(self._cluster.nominate(pod, node_name, *given))
         deleted: list[Pod] = []

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from fractions import Fraction
+
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bench.teams import GRACE_S, WHOLE, Simulation
+from bench.teams import GRACE_S, PRODUCT, WHOLE, Simulation, node_of
 from scheduler.model.actions import PreemptPods
-from scheduler.model.well_known import GPU
+from scheduler.model.well_known import GPU, GPU_PRODUCT
 
 GPUS = 16
 STEPS = 60
 amounts = st.integers(min_value=0, max_value=GPUS)
+PARTS = f"{PRODUCT}-MIG-1g.10gb"
+#: Whole GPUs and instances, and pods that run on any of them or on one kind only.
+TWO_KINDS = [node_of("n0"), node_of("n1", PARTS)]
+KINDS: tuple[dict[str, str], ...] = ({}, {GPU_PRODUCT: PRODUCT}, {GPU_PRODUCT: PARTS})
 
 
 @settings(max_examples=25, deadline=None)
@@ -34,15 +40,50 @@ def test_constant_demand_ends_in_no_eviction(
         priorities,
         jobs_end=False,
     )
+    _settles(world, demands)
+    for action in world.taken_back:
+        assert _is_within(action)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    quarters=st.lists(st.integers(0, 40), min_size=2, max_size=3),
+    demands=st.lists(st.lists(amounts, min_size=3, max_size=3), min_size=1, max_size=3),
+    seed=st.integers(min_value=0, max_value=1000),
+    kinds=st.sampled_from([KINDS, KINDS[:2], KINDS[1:], KINDS[1:2]]),
+)
+# A team with less than a whole GPU takes one, and the other team is inside its guarantee then.
+@example(quarters=[2, 30], demands=[[0, 16, 0], [16, 16, 0]], seed=0, kinds=KINDS[1:2])
+def test_two_kinds_of_gpu_end_in_no_eviction(
+    quarters: list[int],
+    demands: list[list[int]],
+    seed: int,
+    kinds: tuple[dict[str, str], ...],
+) -> None:
+    """A pod is worth more on one node than on the other, and some run on one kind only."""
+    world = Simulation(
+        {f"t{at}": Fraction(count, 4) for at, count in enumerate(quarters)},
+        TWO_KINDS,
+        seed,
+        (1, 2),
+        jobs_end=False,
+        selectors=kinds,
+    )
+    _settles(world, demands)
+
+
+def _settles(world: Simulation, demands: list[list[int]]) -> None:
+    names = list(world.table.teams)
     for demand in demands:
         world.set_demand({name: demand[at] for at, name in enumerate(names)})
         begin = world.now
-        world.run(begin + STEPS * 10.0)
-        late = [at for at in world.evicted_at if at > begin + STEPS * 5.0]
+        world.run(begin + STEPS * 5.0)
+        for _ in range(4):  # every pod is decided again after some minutes
+            world.retry()
+            world.run(world.now + STEPS * 2.0)
+        late = [at for at in world.evicted_at if at > begin + STEPS * 7.0]
         assert not late, f"evictions after the settled state: {late}"
     assert world.above_guarantee == 0
-    for action in world.taken_back:
-        assert _is_within(action)
 
 
 def _is_within(action: PreemptPods) -> bool:

@@ -82,6 +82,10 @@ def _taken_back(
     work: Budget,
 ) -> list[Rejection]:
     """Where no pods of lower priority make room: what the gang's team is guaranteed."""
+    team = cluster.teams.team_asking(waiting[0])
+    if team is None:
+        return _for_all(waiting, rejection)
+    rejection = reclaim.asking(rejection, team)
     own = budget_of(waiting, pipeline)
     found = reclaim_for_group(cluster, gang, waiting, pipeline, own)
     work.spend(own.spent)

@@ -7,7 +7,7 @@ most above its guarantee by then; so each victim's team is above its own, whiche
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -19,6 +19,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.teams.amount import NOTHING, GpuAmount
 from scheduler.model.teams.team import Team
 from scheduler.model.timestamps import epoch
+from scheduler.state.gangs.gang import Gang
 from scheduler.state.teams.awaited import awaited
 from scheduler.state.teams.books import TeamBooks, WhatIfTeams, total
 
@@ -40,6 +41,14 @@ class Wanted(msgspec.Struct, frozen=True):
     amount: GpuAmount
     priority: int
     awaited: GpuAmount
+
+    def of(self, amount: GpuAmount) -> Wanted:
+        """The same where it is worth this amount: GPUs of some nodes are worth more."""
+        return msgspec.structs.replace(self, amount=amount)
+
+    def is_inside(self, teams: TeamBooks) -> bool:
+        """Whether the team stays inside its guarantee with it."""
+        return teams.is_entitled(self.team, self.amount.plus(self.awaited))
 
 
 class LentWork(msgspec.Struct, frozen=True):
@@ -76,20 +85,11 @@ class Lent(msgspec.Struct, frozen=True):
 
 def is_entitled(teams: TeamBooks, wanted: Wanted) -> bool:
     """Whether the work may take back what others borrow; nothing does without teams that do."""
-    if not wanted.amount:
-        return False
-    if not teams.is_entitled(wanted.team, wanted.amount.plus(wanted.awaited)):
+    if not wanted.amount or not wanted.is_inside(teams):
         return False
     assert teams.table is not None, "there are no teams"
     others = teams.table.teams.values()
     return any(teams.above(one) for one in others if one.name != wanted.team.name)
-
-
-def team_asking(teams: TeamBooks, pod: Pod) -> Team | None:
-    """The team that may take back for a pod; None for work that Kueue admitted."""
-    if teams.table is None or (teams.table.kueue and pod.is_of_kueue):
-        return None
-    return teams.team_of(pod.namespace)
 
 
 def wanted_by(view: View, team: Team, asking: Sequence[Pod], amount: GpuAmount) -> Wanted:
@@ -104,21 +104,25 @@ def lent_work(view: View, wanted: Wanted, settings: Settings) -> Lent:
     """What other teams run above their guarantees in what is short."""
     teams = view.teams
     ending, running = _by_end(view)
+    gone = {pod.uid for pod in ending}
     books = _once_ended(teams, ending)
+    assert teams.table is not None, "there are no teams"
+    others = (one for one in teams.table.teams.values() if one.name != wanted.team.name)
+    borrowing = {one.name for one in others if books.above(one)}
     gangs: set[object] = set()
     spared: Counter[str] = Counter()
     every: list[LentWork] = []
     young: list[LentWork] = []
     for pod in running:
         team = teams.team_of(pod.namespace)
-        if team is None or team.name == wanted.team.name or not books.above(team):
+        if team is None or team.name not in borrowing:
             continue
         gang = view.gangs.of(pod) if pod.group else None
         if gang is not None and gang.key in gangs:
             continue
         if gang is not None:
             gangs.add(gang.key)
-        members = tuple(gang.members[uid] for uid in sorted(gang.placed)) if gang else (pod,)
+        members = _still_placed(gang, gone) if gang is not None else (pod,)
         work = LentWork(team, members, total(teams.held_by(one.uid) for one in members))
         causes = {next(_causes(view, one, wanted, settings), "") for one in members} - {""}
         if not causes:
@@ -141,6 +145,11 @@ def _by_end(view: View) -> tuple[list[Pod], list[Pod]]:
     placed = [pod for pod in view.pods.values() if pod.node_name and pod.gpu_requests]
     ending = [pod for pod in placed if pod.uid in going or pod.is_deleting]
     return ending, [pod for pod in placed if pod.uid not in going and not pod.is_deleting]
+
+
+def _still_placed(gang: Gang, gone: Collection[str]) -> tuple[Pod, ...]:
+    """The placed members of a gang without those that end already."""
+    return tuple(gang.members[uid] for uid in sorted(gang.placed) if uid not in gone)
 
 
 def _once_ended(teams: TeamBooks, ending: Iterable[Pod]) -> WhatIfTeams:

@@ -2,8 +2,9 @@
 
 Asked where no pod of lower priority makes room. The placement is planned on a node without the
 victims before any of them is chosen, beside the pods that are nominated for the node; what ends
-already is gone there. The reclaimer is inside its guarantee afterwards, and a victim's team was
-above its own: so two teams never evict each other in turn.
+already is gone there. The reclaimer is inside its guarantee afterwards, with what the devices of
+that node are worth, and a victim's team was above its own: so two teams never evict each other in
+turn.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from scheduler.decide.teams.lent_work import (
     has_claims,
     is_entitled,
     lent_work,
-    team_asking,
     wanted_by,
 )
 from scheduler.framework.decision import Preemption, Rejection
@@ -29,6 +29,7 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import is_resolvable
 from scheduler.model.teams.amount import NOTHING, GpuAmount
+from scheduler.model.teams.team import Team
 from scheduler.plugins.preemption.plugin import is_out_of_question
 from scheduler.state.teams.books import total
 
@@ -56,9 +57,10 @@ def reclaim(context: PostFilterContext, rejection: Rejection) -> Rejection:
     view, pod = context.view, rejection.pod
     if rejection.nominated_node or not _may_ask(context, rejection):
         return rejection
-    team = team_asking(view.teams, pod)
+    team = view.teams.team_asking(pod)
     if team is None:
         return rejection
+    rejection = asking(rejection, team)
     wanted = wanted_by(view, team, [pod], view.teams.least_asked(pod))
     if not is_entitled(view.teams, wanted):
         return rejection
@@ -137,6 +139,12 @@ def told(rejection: Rejection, text: str) -> Rejection:
     return msgspec.structs.replace(rejection, diagnosis=diagnosis)
 
 
+def asking(rejection: Rejection, team: Team) -> Rejection:
+    """The rejection of a pod that is decided again when its team uses less or may use more."""
+    diagnosis = rejection.diagnosis.with_team(team.name)
+    return msgspec.structs.replace(rejection, diagnosis=diagnosis)
+
+
 def _may_ask(context: PostFilterContext, rejection: Rejection) -> bool:
     pod, preemptions = rejection.pod, context.view.preemptions
     return not (
@@ -192,7 +200,10 @@ def _plans(
         view = context.view
         if not is_possible or view.at(name) is None or has_claims(view, rejection.pod, name):
             continue
-        plan = _on_node(context, name, ending.get(name, ()), by_node.get(name, ()), wanted)
+        here = wanted.of(view.teams.asked(rejection.pod, view.teams.kind_at(name)))
+        if not here.is_inside(view.teams):
+            continue
+        plan = _on_node(context, name, ending.get(name, ()), by_node.get(name, ()), here)
         if plan is not None:
             found.append(plan)
         if context.work.is_over or len(found) >= PLANS_MAX:

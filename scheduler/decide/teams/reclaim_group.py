@@ -17,10 +17,10 @@ from scheduler.decide.gang.plan import Planning
 from scheduler.decide.gang.rank import largest_first
 from scheduler.decide.teams.lent_work import (
     LentWork,
+    Wanted,
     has_claims,
     is_entitled,
     lent_work,
-    team_asking,
     wanted_by,
 )
 from scheduler.decide.teams.reclaim import (
@@ -54,7 +54,7 @@ def reclaim_for_group(
     cluster: Cluster, gang: Gang, waiting: Sequence[Pod], pipeline: Pipeline, work: Budget
 ) -> GroupReclaim | None:
     """What is taken back for a gang; None where its team may take nothing back."""
-    need, team = Need.of(gang, waiting), team_asking(cluster.teams, waiting[0])
+    need, team = Need.of(gang, waiting), cluster.teams.team_asking(waiting[0])
     if need is None or team is None:
         return None
     needed = largest_first(waiting)[: need.count]
@@ -64,14 +64,14 @@ def reclaim_for_group(
         return None
     work.spend(len(cluster.pods) // PODS_OF_A_STEP)
     lent = lent_work(cluster, wanted, pipeline)
-    search = _Search(cluster, gang, waiting, need, pipeline, work, lent.ending)
+    search = _Search(cluster, gang, waiting, need, pipeline, work, lent.ending, wanted)
     found = search.least(lent.work)
-    if found is not None and not is_too_much(found.work, wanted):
+    if found is not None and not is_too_much(found.work, found.wanted):
         taken = tuple(Taken(pod, pod.node_name) for pod in victims_of(found.work))
         text = found_text(_what(gang, found.placements), found.work)
         return GroupReclaim(text, found.placements, taken)
     found = search.least(lent.later) if lent.later else None
-    if found is not None and not is_too_much(found.work, wanted):
+    if found is not None and not is_too_much(found.work, found.wanted):
         text = later_text(_what(gang, found.placements), found.work)
         return GroupReclaim(text, found.placements)
     return GroupReclaim(why_not(lent, wanted, cluster.teams.free))
@@ -82,6 +82,9 @@ def _what(gang: Gang, placements: Sequence[Placement]) -> str:
 
 
 class _Found(msgspec.Struct, frozen=True):
+    """``wanted`` is what the gang is worth in these places."""
+
+    wanted: Wanted
     work: tuple[LentWork, ...]
     placements: tuple[Placement, ...]
 
@@ -98,13 +101,16 @@ class _Search:
         pipeline: Pipeline,
         work: Budget,
         ending: Iterable[Pod],
+        wanted: Wanted,
     ) -> None:
-        self._cluster, self._work = cluster, work
+        self._cluster, self._work, self._wanted = cluster, work, wanted
         self._planning = Planning(cluster, gang, waiting, need, pipeline, work, find_only)
         self._ending = list(ending)
 
     def least(self, work: Sequence[LentWork]) -> _Found | None:
-        """As little work as possible, the first choice first; None if the gang never fits."""
+        """As little work as possible, the first choice first; None if the gang never fits, or no
+        step is left to find the least.
+        """
         found = self._plan(())
         if found is not None:
             return found
@@ -123,7 +129,7 @@ class _Search:
         for one in found.work[-2::-1]:
             fewer = self._plan([other for other in found.work if other is not one])
             found = fewer or found
-        return found
+        return None if self._work.is_over else found
 
     def _plan(self, work: Sequence[LentWork]) -> _Found | None:
         pods = [*self._ending, *victims_of(work)]
@@ -135,7 +141,11 @@ class _Search:
             has_claims(self._cluster, one.pod, one.node_name) for one in plan.placements
         ):
             return None
-        return _Found(tuple(work), plan.placements)
+        teams = self._cluster.teams
+        wanted = self._wanted.of(
+            total(teams.asked(one.pod, teams.kind_at(one.node_name)) for one in plan.placements)
+        )
+        return _Found(wanted, tuple(work), plan.placements) if wanted.is_inside(teams) else None
 
     def _is_placed(self, pod: Pod) -> bool:
         node_info = self._cluster.at(pod.node_name)

@@ -92,7 +92,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``nodes`` maps a node name to its reasons. ``general`` is set instead if the pod failed before
     any node was checked (kube-scheduler's PreFilter). ``behind`` are reasons that ``general``
     summarizes: lifting one of them lifts the whole. ``impossible`` says that the present nodes
-    would not fit if they were empty. ``post_filter`` is the message of PostFilter.
+    would not fit if they were empty. ``post_filter`` is the message of PostFilter. ``team`` is the
+    one that may take back for the pod what others borrow, once it is entitled to more.
     """
 
     total: int
@@ -101,6 +102,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     impossible: ImpossibleRequest | None = None
     behind: tuple[Reason, ...] = ()
     post_filter: str = ""
+    team: str = ""
 
     @cached_property
     def summary(self) -> Summary:
@@ -130,6 +132,12 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         summary = self.summary
         text = f"{summary.message} {message}"
         vars(extended)["summary"] = msgspec.structs.replace(summary, message=text)
+        return extended
+
+    def with_team(self, name: str) -> Diagnosis:
+        """The same for a pod whose team may take back what others borrow."""
+        extended = msgspec.structs.replace(self, team=name)
+        vars(extended)["summary"] = self.summary
         return extended
 
     def codes(self) -> frozenset[ReasonCode]:

@@ -23,6 +23,7 @@ from scheduler.model.dra.claim_plan import ClaimPlan
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reasons.reason import DiagnosisHistogram, Reason, is_resolvable
 from scheduler.model.reasons.reason_code import ReasonCode
+from scheduler.model.teams.team import Team
 from scheduler.plugins.preemption import importance
 from scheduler.plugins.preemption.importance import Candidate
 from scheduler.plugins.preemption.possible_victims import possible_victims, spared_because
@@ -30,6 +31,7 @@ from scheduler.plugins.preemption.victims import NotHelpful, split, victims_on
 from scheduler.state.dra.ended_claims import ClaimUse
 from scheduler.state.gangs.victims import ending_with, others_of
 from scheduler.state.teams.awaited import awaited
+from scheduler.state.teams.books import TeamBooks
 
 PREFIX: Final = "preemption: "
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
@@ -117,27 +119,37 @@ def post_filter_hint(view: View, pod: Pod, node_name: str, settings: Settings) -
     """Whether a pod that a changed node does not take may preempt others now.
 
     A pod that waits for a node may do so when that node changed and nothing ends there any more:
-    another pod has the room. Any other pod may do so where a weaker pod is on the node.
+    another pod has the room. Any other pod may do so where a weaker pod is on the node, or
+    work that its team may take back.
     """
     if settings.preemption == "off" or pod.never_preempts or pod.uid in view.preemptions.running:
         return False
     nominated = view.nominated.get(pod.uid)
     if nominated is None:
-        return _may_reclaim(view, pod) or any(possible_victims(view, pod, node_name, settings))
+        return _may_reclaim(view, pod, node_name) or any(
+            possible_victims(view, pod, node_name, settings)
+        )
     return nominated.nominated_node == node_name and not awaited_end(view, pod, node_name, settings)
 
 
-def _may_reclaim(view: View, pod: Pod) -> bool:
-    """Whether a pod inside its team's guarantee may take back what another team borrows."""
-    teams = view.teams
-    team = teams.team_of(pod.namespace) if teams.table is not None and pod.gpu_requests else None
-    if team is None:
+def _may_reclaim(view: View, pod: Pod, node_name: str) -> bool:
+    """Whether a pod inside its team's guarantee may take back what another team borrows there."""
+    teams, node_info = view.teams, view.at(node_name)
+    team = teams.team_asking(pod) if pod.gpu_requests else None
+    if team is None or node_info is None:
+        return False
+    there = (one for one, _ in node_info.pods.values() if one.gpu_requests)
+    if not any(one.is_deleting or _is_lent(teams, team, one) for one in there):
         return False
     others = awaited(teams, team, view.nominated, (pod.uid,), pod.priority)
-    if not teams.is_entitled(team, teams.least_asked(pod).plus(others)):
-        return False
-    assert teams.table is not None, "there are no teams"
-    return any(teams.above(one) for one in teams.table.teams.values())
+    asked = teams.asked(pod, teams.kind_at(node_name))
+    return teams.is_entitled(team, asked.plus(others))
+
+
+def _is_lent(teams: TeamBooks, team: Team, pod: Pod) -> bool:
+    """Whether another team runs a pod, and is above its guarantee."""
+    other = teams.team_of(pod.namespace)
+    return other is not None and other.name != team.name and bool(teams.above(other))
 
 
 def is_out_of_question(context: PostFilterContext) -> bool:

@@ -63,9 +63,9 @@ class Nominator:
             return _NOBODY
         return self.reserved.uids if pod.active_deadline_s <= self.reserved.left_s else _NOBODY
 
-    def behind(self, pod: Pod) -> Collection[str]:
-        """The pods of the same priority that wait for the node of this one, and do so only since
-        it does: their plans left it its room.
+    def behind(self, pod: Pod) -> frozenset[str]:
+        """The pods of the same priority that wait for the node of this one, and began after it:
+        their plans left it its room. After a new start the pods are in the order of their list.
         """
         own = self.held.get(pod.uid)
         there = self._by_node[own.nominated_node] if own is not None else {}
@@ -73,7 +73,7 @@ class Nominator:
             return _NOBODY
         uids = list(there)
         later = uids[uids.index(pod.uid) + 1 :]
-        return [uid for uid in later if there[uid].priority == pod.priority]
+        return frozenset(uid for uid in later if there[uid].priority == pod.priority)
 
     def is_reserved(self, uid: str) -> bool:
         """Whether a pod holds its room as a member of the gang that reserves."""

@@ -75,9 +75,10 @@ def requeue_condition(diagnosis: Diagnosis, node_name: str = "") -> RequeueCondi
     is_of_team = general is not None and RequeueCause.TEAM in general.code.lifted_by
     return msgspec.structs.replace(
         found,
+        causes=found.causes | {RequeueCause.TEAM} if diagnosis.team else found.causes,
         node_name=node_name,
         is_alone=general is not None and not general.code.is_for_class,
-        team=general.resource if general is not None and is_of_team else ANYTHING,
+        team=general.resource if general is not None and is_of_team else diagnosis.team,
         is_for_siblings=general is not None and general.code.is_for_siblings,
     )
 

@@ -17,9 +17,11 @@ def awaited(
     asking: Collection[str],
     priority: int,
 ) -> GpuAmount:
-    """What is nominated for pods of a team of at least this priority, without those that ask."""
+    """What is nominated for pods of a team of at least this priority, without those that ask: each
+    counts with the devices of its nominated node.
+    """
     return total(
-        teams.least_asked(pod)
+        teams.asked(pod, teams.kind_at(pod.nominated_node))
         for uid, pod in nominated.items()
         if uid not in asking
         and pod.priority >= priority

@@ -71,6 +71,12 @@ class TeamBooks:
             return None
         return table.teams.get(table.name_of(self._namespaces.of(namespace)))
 
+    def team_asking(self, pod: Pod) -> Team | None:
+        """The team that may take back for a pod; None for work that Kueue admitted."""
+        if self.table is None or (self.table.kueue and pod.is_of_kueue):
+            return None
+        return self.team_of(pod.namespace)
+
     def used(self, name: str) -> GpuAmount:
         """What a team uses; of ``OUTSIDE`` what pods outside all teams use."""
         return self._used.get(name, NOTHING)

@@ -61,6 +61,20 @@ def test_weaker_pods_that_wait_for_the_node_are_decided_again() -> None:
     assert weaker.uid not in scene.cluster.nominated, "its status is older than the decision"
 
 
+def test_a_pod_that_waits_on_clears_no_weaker_pods() -> None:
+    """They were nominated beside it: it has its room already."""
+    scene = Scene()
+    decision = schedule_one(scene.cluster, BOSS, OWN)
+    assert isinstance(decision, Preemption)
+    scene.controller.begin(decision, 0.0)
+    weaker = pod("weaker", gpus=1, priority=1, nominated="n1")
+    scene.cluster.upsert_pod(weaker)
+
+    scene.controller.begin(decision, 1.0)
+
+    assert weaker.uid in scene.cluster.nominated
+
+
 def test_a_victim_that_is_on_its_way_out_is_not_deleted_again() -> None:
     going = pod("a", gpus=1, node="n1", deleting=True)
     scene = Scene(victims=(going, B))

@@ -162,3 +162,15 @@ def test_a_group_ends_as_a_whole() -> None:
     state = world(table(team("a", 2), team("b")), node("n1", gpus=2, labels=A100), *group)
 
     assert ending(state, asks(1)) == {"train-0", "train-1"}
+
+
+def test_the_rest_of_a_group_is_taken_back_once() -> None:
+    """The deletion of one member is asked for, and the watch does not show it yet."""
+    group = [
+        running(one.name, "b", 1, annotations=one.annotations, labels=one.labels)
+        for one in members(2, 1, namespace="b", gpus=1)
+    ]
+    state = world(table(team("a", 2), team("b")), node("n1", gpus=2, labels=A100), *group)
+    state.preemptions.begin("another", frozenset((group[0].uid,)), 0.0)
+
+    assert ending(state, asks(2)) == {"train-1"}

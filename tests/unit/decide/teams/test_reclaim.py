@@ -10,6 +10,7 @@ import pytest
 from scheduler.decide.gang.plan import plan_gang
 from scheduler.decide.gang.preemption import preempt
 from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.teams.reclaim_group import reclaim_for_group
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Preemption, Rejection
 from scheduler.framework.settings import Settings
@@ -17,6 +18,7 @@ from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices
 from scheduler.model.pods.pod import Pod
 from scheduler.model.teams.amount import GpuAmount
+from scheduler.model.teams.team import Team
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
@@ -25,7 +27,7 @@ from scheduler.state.snapshot import restore, take
 from scheduler.state.teams.books import total
 from tests.builders import node, pod
 from tests.gangs import members
-from tests.teams import A100, INSIDE, gpus, table, team
+from tests.teams import A100, INSIDE, amount, gpus, table, team
 from tests.unit.decide.teams.reclaim_world import (
     OWN,
     asks,
@@ -165,6 +167,23 @@ def test_a_group_takes_nothing_back_that_would_not_be_enough() -> None:
     assert "14 slices and 160 GB are asked for" in answers[0].diagnosis.post_filter
 
 
+def test_a_group_takes_no_more_when_its_steps_end() -> None:
+    """The search begins with all that may end, and then leaves out what can stay."""
+    first, second = members(2, 2, namespace="a", gpus=1)
+    state = full(running("o", "other"))
+    for one in (first, second):
+        state.upsert_pod(one)
+    gang = state.gangs.of(first)
+    assert gang is not None
+    taken: list[int] = []
+    for steps in range(0, 400, 5):
+        found = reclaim_for_group(state, gang, [first, second], OWN, Budget(steps))
+        assert found is not None
+        taken.append(len(found.taken))
+
+    assert set(taken) == {0, 2}
+
+
 def test_the_second_plan_sees_the_first() -> None:
     """Kueue issue 14570: two heads got the same node in one cycle."""
     state = full(running("o", "other"))
@@ -247,6 +266,50 @@ def test_a_snapshot_knows_ages_and_whose_end_is_asked_for() -> None:
     second = pod("q", namespace="a", gpus=2)
     assert again.preemptions.running == state.preemptions.running
     assert ending(again, second) == ending(state, second) != set()
+
+
+# --- kinds of GPU ---------------------------------------------------------------------------
+
+MIG = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"}
+WHOLE: dict[str, Any] = {"selector": {"card": "whole"}}
+
+
+def two_kinds(slices: float, gb: float) -> Cluster:
+    """One whole GPU and seven instances, all of which b uses; what a is guaranteed."""
+    teams = table(Team(name="a", guarantee=amount(slices, gb)), team("b"))
+    return world(
+        teams,
+        node("n1", gpus=1, labels=A100 | {"card": "whole"}),
+        node("n2", gpus=7, labels=MIG),
+        running("whole", "b", created=9),
+        *(running(f"part-{at}", "b", 1, "n2", created=at) for at in range(7)),
+    )
+
+
+def test_no_more_is_taken_back_than_what_the_device_is_worth() -> None:
+    """Else the team that lost a whole GPU is inside its guarantee, and takes it back in turn."""
+    state = two_kinds(3, 30)
+
+    assert ending(state, asks(1, "a", **WHOLE)) == set()
+    assert ending(state, asks(1)) == {"part-6"}
+    assert ending(two_kinds(7, 80), asks(1, "a", **WHOLE)) == {"whole"}
+
+
+def test_a_group_is_inside_the_guarantee_where_it_gets_its_place() -> None:
+    for slices, gb, victims in ((3, 30, set()), (8, 90, {"whole", "part-6"})):
+        first, second = members(2, 2, namespace="a", gpus=1)
+        whole = msgspec.structs.replace(first, node_selector={"card": "whole"})
+        answers = for_group(two_kinds(slices, gb), whole, second)
+
+        found = [one for one in answers if isinstance(one, Preemption)]
+        assert {pod.name for one in found for pod in one.victims} == victims
+
+
+def test_a_nominated_pod_counts_with_the_device_it_is_to_get() -> None:
+    state = two_kinds(7, 80)
+    state.nominate(asks(1, "a", **WHOLE), "n1", Devices())
+
+    assert ending(state, pod("q", namespace="a", gpus=1)) == set()
 
 
 # --- no loop --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import rfc3339
 from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
-from tests.builders import node, pod
+from tests.builders import cluster, node, pod
 from tests.gangs import members
 from tests.teams import A100, table, team
 from tests.unit.loop.loop_world import WALL, Stage, playing
@@ -127,6 +127,36 @@ async def test_a_team_that_uses_less_takes_back_what_it_lacks() -> None:
         await ticked(stage, 20)
 
         assert len(sent(stage)) == 1
+
+
+async def test_a_team_with_a_larger_guarantee_takes_back() -> None:
+    async with playing(Stage(OWN)) as stage:
+        setting(stage, borrowed("b-0"))
+        stage.see(ev.TeamsRead(table(team("a"), team("b"))))
+        await ticked(stage)
+        stage.see(ev.PodUpdated(pod("own", namespace="a", gpus=1)))
+        await heard(stage, "own")
+        assert sent(stage) == []
+
+        stage.see(ev.TeamsRead(TEAMS))
+        await stage.quiet()
+        await ticked(stage, 20)
+
+        assert len(sent(stage)) == 1
+
+
+def test_only_a_node_with_lent_work_wakes_a_pod_that_may_reclaim() -> None:
+    lent, ours = node("n1", gpus=1, labels=A100), node("n2", gpus=1, labels=A100)
+    own = pod("own", namespace="a", gpus=1, node="n2")
+    state = cluster(TEAMS, lent, ours, borrowed("b-0"), own)
+    asking = pod("more", namespace="a", gpus=1)
+    of_kueue = pod("kueue", namespace="a", gpus=1, labels={"kueue.x-k8s.io/managed": "true"})
+
+    assert OWN.post_filter_hint(state, asking, "n1")
+    assert not OWN.post_filter_hint(state, asking, "n2")
+    assert not OWN.post_filter_hint(state, of_kueue, "n1")
+    state.upsert_pod(msgspec.structs.replace(own, is_deleting=True))
+    assert OWN.post_filter_hint(state, asking, "n2")
 
 
 async def test_a_group_gets_the_room_of_borrowed_work() -> None:
