@@ -85,8 +85,9 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("result",),
     ),
     "gpu_scheduler_preemption_victims": (
-        "Pods that were preempted for a pod of higher priority or for a team's guarantee, by result:"
-        " deleted, gone, refused, unreachable, unsent, or dropped where the pod was not bound yet.",
+        "Pods that were preempted for a pod of higher priority or for a team's guarantee, by"
+        " result: deleted, gone, refused, unreachable, unsent, or dropped where the pod was not"
+        " bound yet.",
         ("result",),
     ),
     "gpu_scheduler_volume_bindings": (
