@@ -240,7 +240,7 @@ async def test_other_amounts_of_a_node_prolong_no_wait() -> None:
         assert shown(stage)["a"] == NEEDS
 
 
-async def test_taint_ends_the_wait_and_its_end_begins_it_anew() -> None:
+async def test_taint_ends_the_wait_until_it_is_removed() -> None:
     async with playing(stage_of()) as stage:
         await see(stage, layout("pending"), pod("a", mig=ONE))
         await see(stage, layout("pending", taints=["a=b:NoSchedule"]))
