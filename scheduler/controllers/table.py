@@ -151,6 +151,7 @@ class Controllers:
         self.migrations = _migrations(state, gate, metrics, self.contain, wall, settings)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices, collisions = DeviceEvents(cluster.nodes), ClaimCollisions(cluster, metrics)
+        of_nodes = (node_events, unreadable, self.avoidance, devices)
         cache = ClusterCache(cluster, self.contain, wall)
         preparing = (self.partitions, self.volumes, self.claims, collisions, self.preemption)
         recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
@@ -158,10 +159,7 @@ class Controllers:
             [
                 state.reservations,
                 self.bindings,
-                node_events,
-                unreadable,
-                self.avoidance,
-                devices,
+                *of_nodes,
                 self.migrations,
                 cache,
                 *preparing,
@@ -173,10 +171,7 @@ class Controllers:
         self.tickers: tuple[Ticker, ...] = (
             ReservationExpiry(state.reservations),
             UnschedulableFlush(state.queue),
-            node_events,
-            unreadable,
-            self.avoidance,
-            devices,
+            *of_nodes,
             cache,
             self.migrations,
             *preparing,
