@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -104,7 +104,7 @@ def memory_limit_of(deployment: ApiObject) -> MemoryLimit | None:
     return None
 
 
-def leader_of(lease: Lease) -> Leader:
+def leader_of(lease: Lease, read_after: timedelta) -> Leader:
     """The holder of a Lease and the time of its last renewal."""
     spec = lease.spec
     renewed = spec.renew_time
@@ -112,6 +112,7 @@ def leader_of(lease: Lease) -> Leader:
         spec.holder_identity or "",
         datetime.fromisoformat(renewed) if renewed else None,
         spec.lease_duration_seconds or 0,
+        read_after,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
@@ -66,7 +67,7 @@ class Collector:
         now = datetime.now(UTC) if isinstance(clocks, Unread) else clocks.server
         fields: dict[str, Awaitable[Any]] = {
             "version": self._version(),
-            "leader": self._leader(),
+            "leader": self._leader(time.monotonic()),
             "kinds": self._kinds(),
             "served": served(self._reader),
             "policies": guards(self._reader),
@@ -110,10 +111,11 @@ class Collector:
         minor = "".join(char for char in found["minor"] if char in "0123456789")
         return whole(found["major"], VERSION_MAX) or 0, whole(minor, VERSION_MAX) or 0
 
-    async def _leader(self) -> Leader | None:
+    async def _leader(self, began: float) -> Leader | None:
         path = f"{_LEASES}/namespaces/{self._namespace}/leases/{self._options.access.lease_name}"
         lease = await or_none(self._reader.get(path, Lease))
-        return api_types.leader_of(lease) if lease else None
+        read_after = timedelta(seconds=time.monotonic() - began)
+        return api_types.leader_of(lease, read_after) if lease else None
 
     async def _schedulers(self, now: datetime) -> tuple[str, ...]:
         name = self._options.access.lease_name

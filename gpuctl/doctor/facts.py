@@ -6,7 +6,7 @@ other facts are not affected.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -102,11 +102,15 @@ class TaintRules(msgspec.Struct, frozen=True):
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """The Lease; without a holder no pod is scheduled."""
+    """The Lease; without a holder no pod is scheduled.
+
+    It was read ``read_after`` the instant of the facts; the holder renews it meanwhile.
+    """
 
     holder: str
     renewed_at: datetime | None
     duration_s: int
+    read_after: timedelta = timedelta()
 
 
 class Clocks(msgspec.Struct, frozen=True):

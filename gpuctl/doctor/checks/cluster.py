@@ -81,7 +81,7 @@ def _leader(facts: Facts) -> Finding:
 
 def _renewed(facts: Facts, lease: Leader, where: str) -> Finding:
     assert lease.renewed_at is not None, "the caller checked it"
-    age_s = (facts.now - lease.renewed_at).total_seconds()
+    age_s = (facts.now + lease.read_after - lease.renewed_at).total_seconds()
     if age_s > lease.duration_s + SKEW_WARN_S:
         return fail("leader", f"{lease.holder} renewed its Lease {age_s:.0f} s ago", where)
     if age_s < -SKEW_WARN_S:

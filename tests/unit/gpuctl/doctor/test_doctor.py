@@ -60,6 +60,13 @@ def test_where_all_is_well_every_finding_is_ok_and_asks_for_nothing() -> None:
     assert len({one.about for one in found}) == len(found) == 25
 
 
+def test_a_lease_that_is_read_late_is_not_ahead() -> None:
+    """On a busy machine the holder renews it between the first request and this one."""
+    late = Leader("a", NOW + timedelta(seconds=9), 15, timedelta(seconds=10))
+
+    assert [one for one in examine(facts(leader=late)) if one.level != Level.OK] == []
+
+
 FAULTS = [
     pytest.param({"version": (1, 33)}, "FAIL", "kubernetes", "1.33", id="too-old"),
     pytest.param(
