@@ -181,7 +181,7 @@ def kind(cp: ControlPlane, request: pytest.FixtureRequest) -> Iterator[tuple[str
             f"{CRDS}/{name}",
             lambda seen: any(
                 one["type"] == "Established" and one["status"] == "True"
-                for one in seen.get("status", {}).get("conditions", [])
+                for one in seen.get("status", {}).get("conditions") or ()
             ),
             what="the kind to be served",
         )

@@ -130,7 +130,7 @@ def crds(cp: ControlPlane) -> Iterator[Client]:
             f"{CRDS}/{name}",
             lambda seen: any(
                 one["type"] == "Established" and one["status"] == "True"
-                for one in seen.get("status", {}).get("conditions", ())
+                for one in seen.get("status", {}).get("conditions") or ()
             ),
             what=f"{name} to be served",
         )
