@@ -102,6 +102,7 @@ def is_explained(items: list[Json]) -> bool:
 
 
 @pytest.mark.smoke
+@pytest.mark.contract("S4-21")
 def test_groups_that_do_not_all_fit_are_bound_as_wholes(here: Watcher, kwok_node: MakeNode) -> None:
     """Pods of all groups arrive mixed; each time a group ends, another one may start."""
     for number in range(NODES):

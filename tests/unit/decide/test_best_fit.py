@@ -94,12 +94,14 @@ def test_best_fit_chooses_the_fullest_node(nodes: list[Node], fields: PodFields,
     assert placed(cluster(*nodes), pod(**fields)).node_name == name
 
 
+@pytest.mark.contract("S4-21")
 def test_spreading_takes_the_emptiest_node() -> None:
     state = cluster(node("big", gpus=8), node("small", gpus=2), node("mid", gpus=4))
 
     assert placed(state, pod(gpus=1), SPREAD).node_name == "big"
 
 
+@pytest.mark.contract("S4-21")
 def test_pods_fill_one_node_before_the_next() -> None:
     state = cluster(node("a", gpus=4), node("b", gpus=4))
 

@@ -250,6 +250,7 @@ def test_spread_pods_are_spread_over_the_nodes_of_a_domain() -> None:
     assert len({one.node_name for one in found.placements}) == 3
 
 
+@pytest.mark.contract("S4-21")
 def test_nvlink_cliques_are_domains_without_configuration() -> None:
     """The nodes of a rack have two cliques: the group needs all of one."""
     state = cluster(

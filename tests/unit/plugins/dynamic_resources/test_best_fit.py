@@ -74,6 +74,7 @@ def test_one_gpu_comes_from_the_numa_node_with_fewer_free_ones() -> None:
     assert given(state, resource_claim(), best=False) == [["gpu-0"]]
 
 
+@pytest.mark.contract("S4-21")
 def test_two_gpus_come_from_one_numa_node() -> None:
     state = store(resource_slice("n1", *GPUS), used("gpu-0"))
 

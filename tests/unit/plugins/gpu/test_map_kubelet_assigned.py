@@ -197,6 +197,7 @@ def test_mapped_pod_with_a_share_request_binds_with_a_note() -> None:
     assert [reason for reason, _ in found.notes] == ["MapHonouredNodeOnly"]
 
 
+@pytest.mark.contract("S4-21")
 def test_shares_are_accounted_by_count() -> None:
     state = cluster(RENAMED_NODE)
     for number in range(8):
